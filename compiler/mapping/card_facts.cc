@@ -18,7 +18,8 @@ CardFacts::CardFacts(const isa::Machine& m) : channel_map(m) {
   io_port = get("io_dma.port_bytes");
   memory_core_port = get("io_dma.memory_core_port_bytes");
   io_burst = get("io_dma.burst");
-  latency = get("gmem.latency") + io_burst / io_port;
+  gmem_latency = get("gmem.latency");
+  latency = gmem_latency + io_burst / io_port;
   const auto clocks = [&m](std::string_view name) {
     const int64_t* value = m.Find(name);
     return value == nullptr ? 0.0 : static_cast<double>(*value);
@@ -36,6 +37,7 @@ CardFacts::CardFacts(const isa::Machine& m) : channel_map(m) {
   move_start = get("move_dma.start");
   move_port = get("move_dma.port_bytes");
   move_burst = get("smem.burst");
+  move_outstanding = get("move_dma.outstanding");
   smem = get("smem.bytes");
   smem_latency = get("smem.latency");
   vector_start = get("vector.start");

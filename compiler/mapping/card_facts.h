@@ -27,12 +27,13 @@ struct CardFacts {
   double links;  // of all clusters
   // From a request to the last byte of its burst at a core's port. A DRAM's own time is not in it.
   double latency;
+  double gmem_latency;  // of the request alone
   // Of the first burst of a closed row of the DRAM; 0 without one.
   double dram_latency;
   // Segments of a strided transfer that are under way at a time, for each core; of a memory core's store.
   double strided_reads, store_segments, memory_core_stores;
   double io_start, io_port, memory_core_port, io_burst;
-  double move_start, move_port, move_burst;
+  double move_start, move_port, move_burst, move_outstanding;
   double smem, smem_latency;
   double vector_start, vector_bytes;
   double tensor_start, tensor_read, tensor_write;  // of NMEM

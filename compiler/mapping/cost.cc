@@ -32,7 +32,9 @@ class StreamCost {
         port_(std::min(card.memory_core_port, share_)),
         port_is_(port_ < share_ ? kMemoryCore : share_is_),
         block_bytes_(static_cast<double>(s_.weight_bytes)),
-        core_image_(static_cast<double>(s_.core_image_bytes)),
+        core_image_(
+            static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_image_bytes)),
+        blocks_(static_cast<double>(s_.steps / m.parts)),
         outputs_(static_cast<double>(s_.pixels * m.block)),
         cluster_outputs_(
             static_cast<double>(s_.cluster_rows * layer.columns * s_.cluster_channels)),
@@ -44,7 +46,9 @@ class StreamCost {
     core_segments_ = !whole_pixels   ? static_cast<double>(s_.pixels)
                      : whole_columns ? 1.0
                                      : static_cast<double>(s_.core_rows);
-    image_segments_ = whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(s_.core_rows));
+    image_segments_ = m.image_in_parts ? static_cast<double>(s_.pixels)
+                      : whole_columns  ? 1.0
+                                       : static_cast<double>(layer.image_rows.Of(s_.core_rows));
   }
 
   CostParts Parts() {
@@ -52,11 +56,11 @@ class StreamCost {
     cost_.Add("program", kScalarUnit, kScalarCode);
     if (m_.parts > 1) {
       const auto sums = static_cast<double>(s_.pixels * s_.lanes * 4);
-      cost_.Add("zeros", kVectorUnit, card_.vector_start + sums / card_.vector_bytes);
+      cost_.Add("zeros", kVectorUnit, blocks_ * (card_.vector_start + sums / card_.vector_bytes));
     }
     m_.weights_by_smem ? AddStepsBySmem() : AddStepsByCores();
     if (m_.parts > 1) {
-      cost_.Phase("sums are whole", 1), cost_.Lane(), AddElementwise(), AddMovedResults();
+      cost_.Phase("sums are whole", blocks_), cost_.Lane(), AddElementwise(), AddMovedResults();
     }
     AddResults();
     return cost_;
@@ -170,8 +174,16 @@ class StreamCost {
     const double meanwhile = BlockToWmem().cycles() * card_.smem * card_.io_burst / round;
     const double rest = static_cast<double>(m_.across) * block_bytes_ - meanwhile;
     cost_.Lane(), Add("weights", BlockToSmem());
+    if (m_.image_in_parts) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
     cost_.Lane(), Add("weights to WMEM", BlockToWmem());
     if (rest > 0) Add("weights", {card_.io_start, rest / port_, port_is_});
+    if (m_.image_in_parts) cost_.Lane(), AddImagePart();
+  }
+  // Short segments, which wait for one another and besides for GMEM.
+  void AddImagePart() {
+    if (!m_.image_in_parts) return;
+    const double waits = card_.io_start + image_segments_ * latency_ / card_.strided_reads;
+    Add("image", {waits, core_image_ * cores_ / share_, share_is_});
   }
   void AddCopy() { cost_.Lane(), Add("weights to WMEM", BlockToWmem()); }
 
@@ -215,11 +227,12 @@ class StreamCost {
       cost_.Phase("steps", steps_), cost_.Lane(), AddCompute(), AddMoved();
       cost_.Add("queues and barriers", kWaits, 3 * card_.drain);
       cost_.Phase("loads between", steps_ - 1), cost_.Lane(), Add("weights", load);
+      AddImagePart();
       return;
     }
     AddWaits(steps_ + 1, card_.drain);
     cost_.Phase("steps", steps_ - 1);
-    cost_.Lane(), Add("weights", load);
+    cost_.Lane(), Add("weights", load), AddImagePart();
     cost_.Lane(), AddMoved();
     cost_.Lane(), AddCompute();
     cost_.Phase("last step", 1), cost_.Lane(), AddCompute(), AddMoved();
@@ -246,7 +259,8 @@ class StreamCost {
   const double latency_;
   const double port_;  // of the memory core
   const std::string_view port_is_;
-  const double block_bytes_, core_image_;
+  const double block_bytes_, core_image_;   // of a step
+  const double blocks_;                     // of channels
   const double outputs_, cluster_outputs_;  // of a step of a core; of a cluster
   const double steps_;
   const bool is_alone_;  // WMEM has room for one block
@@ -266,8 +280,10 @@ double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const auto cores = static_cast<double>(card.cores);
   const double share = ShareOf(card, clusters);
   // The image comes before the last block of weights, and results leave behind it.
-  const double image = m.image_by_smem ? static_cast<double>(s.cluster_image_bytes)
-                                       : static_cast<double>(s.core_image_bytes) * cores;
+  const double image =
+      m.image_by_smem ? static_cast<double>(s.cluster_image_bytes)
+                      : cores * static_cast<double>(m.image_in_parts ? s.part_image_bytes * m.parts
+                                                                     : s.core_image_bytes);
   const int64_t channels = s.cluster_channels;
   const auto weights = static_cast<double>(channels * layer.filter_bytes);
   const double copies = m.weights_by_smem ? 1 : cores / static_cast<double>(m.across);

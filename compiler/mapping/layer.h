@@ -33,6 +33,9 @@ struct Layer {
   struct Part {
     int64_t count = 1;
     int64_t bytes = 1, pitch = 1;  // of a part of one filter, in GMEM and in its bank
+    // Of an image that comes in parts, too: input channels of a part. 0: a part has all of one or several places of the
+    // window, which an image that is there is read at.
+    int64_t channels = 0;
   };
   std::vector<Part> parts;
   // Elementwise inputs of the output's shape, bytes of an element; and inputs that differ along the channels alone.

@@ -16,10 +16,12 @@
 namespace polynao::mapping {
 namespace {
 
-// The cut of filters into so many parts; null if there is none, as for one part.
-const Layer::Part* FindPart(const Layer& layer, int64_t count) {
-  const auto it = std::find_if(layer.parts.begin(), layer.parts.end(),
-                               [&](const Layer::Part& part) { return part.count == count; });
+// The cut of filters into the parts of a mapping; null if there is none, as for one part.
+const Layer::Part* FindPart(const Layer& layer, const Mapping& m) {
+  const auto it =
+      std::find_if(layer.parts.begin(), layer.parts.end(), [&](const Layer::Part& part) {
+        return part.count == m.parts && (part.channels > 0) == m.image_in_parts;
+      });
   return it == layer.parts.end() ? nullptr : &*it;
 }
 
@@ -33,6 +35,7 @@ std::map<std::string, int64_t> Mapping::Values() const {
           {"channel_clusters", channel_clusters},
           {"columns_apart", columns_apart},
           {"image_by_smem", image_by_smem},
+          {"image_in_parts", image_in_parts},
           {"parts", parts},
           {"results_by_smem", results_by_smem},
           {"weights_by_smem", weights_by_smem}};
@@ -60,7 +63,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
       return InvalidInput("mapping: '", word, "': there is no ", parts[0], ", there are ",
                           none.Text());
     }
-    const bool is_flag = parts[0].ends_with("_by_smem");
+    const bool is_flag = parts[0].ends_with("_by_smem") || parts[0] == "image_in_parts";
     if (is_flag ? value != 0 && value != 1 : value < 1 || value > int64_t{1} << 40) {
       return InvalidInput("mapping: '", word, "': expected ", is_flag ? "0 or 1" : "1 and more");
     }
@@ -76,6 +79,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
                  .across = values["across"],
                  .block = values["block"],
                  .parts = values["parts"],
+                 .image_in_parts = values["image_in_parts"] != 0,
                  .weights_by_smem = values["weights_by_smem"] != 0,
                  .image_by_smem = values["image_by_smem"] != 0,
                  .results_by_smem = values["results_by_smem"] != 0};
@@ -100,9 +104,13 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
       layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
   s.cluster_image_bytes =
       layer.image_rows.Of(s.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
-  const Layer::Part* part = FindPart(layer, m.parts);
+  const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
+  // One place of the window for each part: as many elements as pixels.
+  if (m.image_in_parts && part != nullptr) {
+    s.part_image_bytes = s.pixels * part->channels * layer.element_bytes;
+  }
   for (int64_t bytes : layer.loaded) s.loaded_bytes += bytes;
   return s;
 }
@@ -115,10 +123,12 @@ int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const Shares s = SharesOf(layer, card, m);
   const int64_t cluster_outputs = s.cluster_rows * layer.columns * s.cluster_channels;
+  const int64_t image = m.image_in_parts ? s.part_image_bytes : s.core_image_bytes;
   Needs needs;
-  needs.nmem = OnChip(RoundUp(s.core_image_bytes, isa::kVectorGroup * layer.element_bytes)) +
-               layer.channel_vectors * OnChip(layer.channels * 4) +
-               layer.temporaries(s.pixels, s.lanes, m.results_by_smem ? 2 : 1);
+  needs.nmem =
+      (m.image_in_parts ? 2 : 1) * OnChip(RoundUp(image, isa::kVectorGroup * layer.element_bytes)) +
+      layer.channel_vectors * OnChip(layer.channels * 4) +
+      layer.temporaries(s.pixels, s.lanes, m.results_by_smem ? 2 : 1);
   if (m.results_by_smem) {
     needs.smem +=
         OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
@@ -157,10 +167,13 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");
   }
-  if (m.parts != 1 && FindPart(layer, m.parts) == nullptr) {
+  if (m.parts != 1 && FindPart(layer, m) == nullptr) {
     return StrCat("parts = ", m.parts, ": filters have no such equal parts");
   }
-  if (m.parts > 1 && m.across * m.block < cluster_channels) {
+  if (m.image_in_parts && (m.parts == 1 || m.image_by_smem)) {
+    return "image_in_parts = 1: expected parts of filters, and no image_by_smem";
+  }
+  if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {

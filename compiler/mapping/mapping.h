@@ -26,16 +26,19 @@ struct Mapping {
   int64_t across = 1;
   int64_t block = 64;  // channels for which a core has weights at a time
   // Of each filter: parts that come one after the other, while the sums of the part before are added up. If there are
-  // several, all channels of a core are one block.
+  // several, all channels of a core are one block, unless the image comes in parts, too.
   int64_t parts = 1;
+  // Of the image what a part of the filters is multiplied by comes with that part: for filters or images of which a
+  // core has no room for all.
+  bool image_in_parts = false;
   // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
   bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
 
   bool operator==(const Mapping&) const = default;
 
-  // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 parts=1 results_by_smem=1 weights_by_smem=0":
-  // all names in the order of the alphabet.
+  // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 image_in_parts=0 parts=1 results_by_smem=1
+  // weights_by_smem=0": all names in the order of the alphabet.
   std::string Text() const;
   std::map<std::string, int64_t> Values() const;
 };
@@ -47,10 +50,11 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text);
 // What a cluster and a core have of rows, columns and channels, and of bytes.
 struct Shares {
   int64_t cluster_rows = 0, cluster_channels = 0, core_rows = 0, core_columns = 0;
-  int64_t clusters = 0;                                   // that have rows
-  int64_t steps = 0;                                      // blocks of channels, or parts of filters
-  int64_t pixels = 0, lanes = 0;                          // of a step of a core
+  int64_t clusters = 0;           // that have rows
+  int64_t steps = 0;              // blocks of channels times parts of filters
+  int64_t pixels = 0, lanes = 0;  // of a step of a core
   int64_t cluster_image_bytes = 0, core_image_bytes = 0;  // without what lies outside of the image
+  int64_t part_image_bytes = 0;                           // of a step, if the image comes in parts
   int64_t weight_bytes = 0;                               // of a step of a core
   int64_t pitch = 0;                                      // of a filter, or of its part, in WMEM
   int64_t loaded_bytes = 0;                               // of elementwise inputs, for one element

@@ -51,7 +51,10 @@ Layer RandomLayer(std::mt19937_64& random) {
   for (const int64_t count : {window, window * window}) {
     const int64_t bytes = layer.filter_bytes / count;
     if (count > 1 && pick(0, 1) == 1) {
-      layer.parts.push_back({.count = count, .bytes = bytes, .pitch = (bytes + 63) / 64 * 64});
+      // Of the image too: at one place of the window.
+      const int64_t channels = random() % 2 == 0 ? bytes / layer.element_bytes : 0;
+      layer.parts.push_back(
+          {.count = count, .bytes = bytes, .pitch = (bytes + 63) / 64 * 64, .channels = channels});
     }
   }
   return layer;
@@ -67,11 +70,12 @@ TEST(MappingTest, TextIsReadBack) {
                      .image_by_smem = false,
                      .results_by_smem = true};
   EXPECT_EQ(m.Text(),
-            "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 parts=3 "
-            "results_by_smem=1 weights_by_smem=1");
+            "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 "
+            "image_in_parts=0 parts=3 results_by_smem=1 weights_by_smem=1");
   EXPECT_EQ(*ParseMapping(m.Text()), m);
   EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
-                          "columns_apart=2 image_by_smem=0 channel_clusters=4 parts=3"),
+                          "columns_apart=2 image_by_smem=0 channel_clusters=4 parts=3 "
+                          "image_in_parts=0"),
             m);
 }
 
@@ -176,6 +180,34 @@ TEST(MappingTest, PartsOfFiltersOverlap) {
   EXPECT_LT(CostOf(layer, card, m).cycles(), whole - 3500);
   EXPECT_EQ(WhyNot(layer, card, {.block = 64, .parts = 9}),
             "parts = 9 of filters of a part of the channels");
+}
+
+// With each part of the filters its part of the image: less is on chip, and the image crosses GMEM for each block.
+TEST(MappingTest, PartsOfTheImage) {
+  const CardFacts card(TestMachine("mlu370"));
+  Layer product = Conv();
+  product.rows = 512, product.columns = 1, product.channels = 4096;
+  product.image_rows = {.whole = 512}, product.image_columns = {};
+  product.is_padded = false;
+  product.element_bytes = 2;
+  product.input_channels = 11008;
+  product.filter_bytes = product.filter_pitch = 2 * 11008;
+  product.parts = {{.count = 43, .bytes = 512, .pitch = 512, .channels = 256}};
+  Mapping m = {.channel_clusters = 8, .block = 512, .parts = 43, .weights_by_smem = true};
+  EXPECT_EQ(WhyNot(product, card, m), "parts = 43: filters have no such equal parts");
+  m.image_in_parts = true;
+  EXPECT_EQ(WhyNot(product, card, m), "");
+  EXPECT_EQ(SharesOf(product, card, m).part_image_bytes, 128 * 512);
+  EXPECT_EQ(SharesOf(product, card, m).steps, 43);
+  const double once = CostOf(product, card, m).cycles();
+  m.block = 256;
+  EXPECT_EQ(SharesOf(product, card, m).steps, 2 * 43);
+  EXPECT_GT(CostOf(product, card, m).cycles(), once);
+  m.image_by_smem = true;
+  EXPECT_EQ(WhyNot(product, card, m),
+            "image_in_parts = 1: expected parts of filters, and no image_by_smem");
+  m.image_by_smem = false, m.parts = 1;
+  EXPECT_THAT(WhyNot(product, card, m), HasSubstr("expected parts of filters"));
 }
 
 // The busiest part of a step binds it.

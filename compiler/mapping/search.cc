@@ -14,7 +14,7 @@ namespace {
 // The order of Mapping::Values.
 auto ValuesOf(const Mapping& m) {
   return std::tuple(m.across, m.block, m.channel_clusters, m.columns_apart, m.image_by_smem,
-                    m.parts, m.results_by_smem, m.weights_by_smem);
+                    m.image_in_parts, m.parts, m.results_by_smem, m.weights_by_smem);
 }
 
 bool IsBefore(const Ranked& a, const Ranked& b) {
@@ -45,7 +45,8 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
           branches.push_back(m);
           for (const Layer::Part& part : layer.parts) {
             m.parts = part.count;
-            branches.push_back(m);
+            m.image_in_parts = part.channels > 0;
+            if (!m.image_in_parts || !m.image_by_smem) branches.push_back(m);
           }
         }
       }
@@ -58,9 +59,9 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
 template <typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
   const int64_t apart = m.channel_clusters * m.across;
-  // Filters in parts are of all channels.
+  // Filters in parts are of all channels, if the image is there.
   const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
-  for (m.block = m.parts == 1 ? isa::kTensorLanes : most; m.block <= most;
+  for (m.block = m.parts == 1 || m.image_in_parts ? isa::kTensorLanes : most; m.block <= most;
        m.block += isa::kTensorLanes) {
     if (WhyNot(layer, card, m).empty()) visit(m);
   }

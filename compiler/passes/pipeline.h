@@ -60,8 +60,8 @@ struct PipelineDecision {
 // A loop over blocks inside a cluster, but outside its cores, whose body loads SMEM by the cluster's
 // memory core and then runs loops over the cores (tid), is pipelined alike: a step starts with a
 // barrier of the cluster, the memory core loads, and the cores compute on the block before. A loop over
-// cores that only copies from the body's SMEM to its other buffers is a stage of its own between the two (`fetch`;
-// cluster_regions makes such loops). Loops in the cores' code are pipelined first.
+// cores that only copies from the body's SMEM to its other buffers, or only loads these, is a stage of its own between
+// the two (`fetch`; cluster_regions makes such loops). Loops in the cores' code are pipelined first.
 //
 // Left alone, with the pragma in place: a loop of one iteration, a body with scalar code or waiting
 // instructions, instructions whose order within an iteration the stages would reverse, memory outside

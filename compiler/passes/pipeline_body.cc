@@ -34,6 +34,7 @@ class BodyReader {
         return std::nullopt;
       }
     }
+    ComputeLoadsOfCores();
     MarkPrepare();
     return std::move(body_);
   }
@@ -156,6 +157,7 @@ class BodyReader {
     unit.branches = branches_;
     absl::flat_hash_set<Buffer> inside;
     bool only_moves = true;
+    std::optional<isa::Queue> queue;
     ir::ForEachStmt(nest, [&](Stmt s) {
       if (s.Is(StmtKind::kAllocate)) inside.insert(s.buffer());
       if (s.Is(StmtKind::kStore)) unit.writes.push_back(s.buffer());
@@ -163,8 +165,11 @@ class BodyReader {
       if (!s.Is(StmtKind::kEvaluate)) return true;
       const isa::Instruction* instruction = Find(s);
       if (instruction != nullptr) AddOperands(*instruction, s, unit);
-      only_moves = only_moves && instruction != nullptr && !instruction->waits &&
-                   instruction->queue == isa::Queue::kMove;
+      only_moves =
+          only_moves && instruction != nullptr && !instruction->waits &&
+          (instruction->queue == isa::Queue::kMove || instruction->queue == isa::Queue::kIo) &&
+          queue.value_or(instruction->queue) == instruction->queue;
+      if (only_moves) queue = instruction->queue;
       return true;
     });
     ir::ForEachExprIn(nest, [&](Expr e) {
@@ -174,14 +179,29 @@ class BodyReader {
     std::erase_if(unit.reads, is_inside);
     std::erase_if(unit.writes, is_inside);
     const auto is_own = [&](Buffer buffer) { return own_.contains(buffer); };
+    // From SMEM, or from GMEM, which nobody in the body writes.
+    const bool reads_own = std::all_of(unit.reads.begin(), unit.reads.end(), is_own);
+    const bool reads_none = std::none_of(unit.reads.begin(), unit.reads.end(), is_own);
     if (only_moves && !unit.writes.empty() &&
-        std::all_of(unit.reads.begin(), unit.reads.end(), is_own) &&
+        (queue == isa::Queue::kMove ? reads_own : reads_none) &&
         std::all_of(unit.writes.begin(), unit.writes.end(), is_own)) {
       unit.stage = Stage::kFetch;
-      unit.queue = isa::Queue::kMove;
+      unit.queue = *queue;
     }
     body_.units.push_back(std::move(unit));
     return true;
+  }
+
+  // What cores load from GMEM comes ahead where the memory core loads, too; elsewhere their own code is pipelined.
+  void ComputeLoadsOfCores() {
+    std::vector<Unit>& units = body_.units;
+    const bool has_load = std::any_of(units.begin(), units.end(),
+                                      [](const Unit& unit) { return unit.stage == Stage::kLoad; });
+    for (Unit& unit : units) {
+      if (has_load || unit.stage != Stage::kFetch || unit.queue != isa::Queue::kIo) continue;
+      unit.stage = Stage::kCompute;
+      unit.queue = isa::Queue::kCompute;
+    }
   }
 
   // Computation that has to run before a load of the same iteration is a stage of its own.

@@ -100,7 +100,13 @@ SliceNeeds NeedsOf(const GroupedConv& k, const Slices& t, const isa::Machine& m,
 
 TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
                        int64_t columns) {
-  TileNeeds needs = ImageNeeds(k, rows, columns, k.ci);
+  const int64_t in = k.InputRows(rows) * k.InputColumns(columns) * k.ci;
+  const int64_t out = rows * columns * k.co;
+  TileNeeds needs;
+  needs.nmem_bytes = 2 * OnChipBytes(in, k.in);
+  needs.moved_bytes = in * ir::ByteSize(k.in) + out * ir::ByteSize(k.out);
+  needs.load_segments = k.InputColumns(columns) < k.w + 2 * k.pad_w ? k.InputRows(rows) : 1;
+  needs.store_segments = columns < k.wo() ? rows : 1;
   const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
   needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
   // Only tiles are a pipeline; inside one, each step waits for the one before.
@@ -119,9 +125,10 @@ struct Sharing {
     kShared,  // cores of a cluster share its slices; image and results go by way of SMEM
   };
   Kind kind = Kind::kVector;
-  GridTiling tiling = {};  // kShared: the rows of a cluster and of a core
-  int64_t merged = 0;      // groups of a slice
-  int64_t across = 1;      // kShared: cores that share the slices
+  te::CardChoice vector = {};  // kVector: of its program
+  GridTiling tiling = {};      // kShared: the rows of a cluster and of a core
+  int64_t merged = 0;          // groups of a slice
+  int64_t across = 1;          // kShared: cores that share the slices
   double cycles = 0;
   ScheduleChoice choice = {};
 };
@@ -311,31 +318,17 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
 }
 // [tensor-program groups end]
 
-// Cycles before the first tile in which filters come.
+// Cycles before the first tile in which filters come: each core loads those that it merges; others come by way of SMEM
+// once.
 void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m,
                 mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
   const auto link = static_cast<double>(m.Get("cluster.link_bytes"));
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
-  const double share = std::min(link, gmem);
-  const int64_t places = k.kh * k.kw;
-  const auto bytes = [&](int64_t channels) {
-    return static_cast<double>(channels * places * k.group_ci() * ir::ByteSize(k.in));
-  };
-  const std::string_view by = gmem <= link ? mapping::kGmem : mapping::kLink;
+  const auto bytes = static_cast<double>(k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in));
   cost.Phase("filters", 1), cost.Lane();
-  if (plan.kind == Sharing::Kind::kTiles) {
-    // Each core loads those that it merges; others come by way of SMEM once.
-    cost.Add("filters", by, bytes(k.co) * (plan.merged > 1 ? cores : 1) / share);
-    return;
-  }
-  // A part of the channels is a segment at each place of the window.
-  const int64_t own = plan.tiling.core_channels;
-  const auto segments = static_cast<double>(own < k.co ? places : 1);
-  cost.Add("filters", by, bytes(own) * cores / share);
-  cost.Add("filters", mapping::kWaits,
-           segments * static_cast<double>(m.Get("gmem.latency")) /
-               static_cast<double>(m.Get("io_dma.strided_reads")));
+  cost.Add("filters", gmem <= link ? mapping::kGmem : mapping::kLink,
+           bytes * (plan.merged > 1 ? cores : 1) / std::min(link, gmem));
 }
 
 mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
@@ -351,14 +344,11 @@ mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const is
                 .smem = RoundUp(bytes.image, kOnChipAlignment) +
                         RoundUp(bytes.results, kOnChipAlignment)}};
   }
-  mapping::Estimate estimate = {.kind = "depthwise by the vector unit", .cost = {}, .needs = {}};
+  mapping::Estimate estimate = {.kind = "slices of tiles", .cost = {}, .needs = {}};
   AddFilters(k, plan, m, estimate.cost);
   estimate.cost.Append(te::PipelinedParts(m, plan.tiling.tiles, plan.tiling.needs));
   estimate.needs.nmem = plan.tiling.needs.nmem_bytes;
-  if (plan.kind == Sharing::Kind::kTiles) {
-    estimate.kind = "slices of tiles";
-    estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * WmemBytes(k, Slices(k, plan.merged));
-  }
+  estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * WmemBytes(k, Slices(k, plan.merged));
   return estimate;
 }
 
@@ -370,10 +360,23 @@ std::string WhyNot(const mapping::Needs& needs, const isa::Machine& m, const Sch
   return "";
 }
 
-// All plans that agree with the case, the cheapest first. Errors: none fits; none has what the case names.
-absl::StatusOr<std::vector<Sharing>> Plans(const GroupedConv& k, const OperatorCase& c,
-                                           const isa::Machine& m) {
-  std::vector<Sharing> plans;
+// All plans that agree with the case, the cheapest first, and the program of those by the vector unit.
+struct Plans {
+  std::vector<Sharing> list;
+  std::optional<te::CardProgram> vector;
+
+  // Of the first.
+  absl::StatusOr<mapping::Estimate> Estimate(const GroupedConv& k, const isa::Machine& m) const {
+    return list[0].kind == Sharing::Kind::kVector ? vector->EstimateOf(list[0].vector)
+                                                  : EstimateOf(k, list[0], m);
+  }
+};
+
+// Errors: none fits; none has what the case names.
+absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const Target& target) {
+  const isa::Machine& m = *target.machine;
+  Plans result;
+  std::vector<Sharing>& plans = result.list;
   absl::Status error;
   std::string why;  // of one that agrees and does not fit
   // The rest of what the case asks for is the tiling's.
@@ -400,7 +403,21 @@ absl::StatusOr<std::vector<Sharing>> Plans(const GroupedConv& k, const OperatorC
       plans.push_back(std::move(plan));
     }
   };
-  if (k.is_depthwise()) add(Sharing::Kind::kVector, 0, DepthwiseTilings(k, of_tiling, m));
+  if (k.is_depthwise() && allows(kMerged, 0) && allows(kShared, 0)) {
+    absl::StatusOr<te::CardProgram> program = Depthwise(k, target);
+    error = program.status();
+    if (program.ok()) {
+      for (te::CardSchedule& schedule : program->Schedules(of_tiling.schedule, false)) {
+        Sharing plan = {.kind = Sharing::Kind::kVector, .vector = schedule.choice};
+        plan.cycles = schedule.cycles;
+        plan.choice = ScheduleChoice(schedule.choice.begin(), schedule.choice.end());
+        plan.choice[kMerged] = plan.choice[kShared] = 0;
+        plans.push_back(std::move(plan));
+      }
+      if (plans.empty()) why = program->WhyNone(of_tiling.schedule);
+      result.vector = *std::move(program);
+    }
+  }
   const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
   for (const Slices& t : has_conv ? SlicesOf(k) : std::vector<Slices>()) {
     if ((t.merged > 1 ? 2 : 1) * WmemBytes(k, t) > m.wmem_bytes()) {
@@ -412,7 +429,7 @@ absl::StatusOr<std::vector<Sharing>> Plans(const GroupedConv& k, const OperatorC
     }
     // Output channels are not tiled: a part of them would be stored pixel by pixel.
     add(Sharing::Kind::kTiles, t.merged,
-        GridTilings(of_tiling, {k.ho(), k.wo(), 1}, m, [&](int64_t rows, int64_t columns, int64_t) {
+        GridTilings(of_tiling, k.ho(), k.wo(), m, [&](int64_t rows, int64_t columns) {
           return TileOfSlices(k, t, m, rows, columns);
         }));
     for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
@@ -434,7 +451,7 @@ absl::StatusOr<std::vector<Sharing>> Plans(const GroupedConv& k, const OperatorC
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
   });
   if (plans.empty()) return NoSchedule(c, "");
-  return plans;
+  return result;
 }
 
 }  // namespace
@@ -451,18 +468,18 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
                           " has no convolution of that type (tensor.macs_", type, " = 0)");
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Sharing> plans, Plans(k, c, m));
-  if (plans[0].kind == Sharing::Kind::kVector) return Depthwise(k, plans[0].tiling);
-  return ConvolveSlices(k, plans[0], m);
+  ASSIGN_OR_RETURN(const Plans plans, PlansOf(k, c, target));
+  const Sharing& first = plans.list[0];
+  if (first.kind == Sharing::Kind::kVector) return BuildDepthwise(k, *plans.vector, first.vector);
+  return ConvolveSlices(k, first, m);
 }
 
 absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target) {
-  ASSIGN_OR_RETURN(const std::vector<Sharing> plans,
-                   Plans(GroupedConv(layer, e), c, *target.machine));
-  return Ranked(plans);
+  ASSIGN_OR_RETURN(const Plans plans, PlansOf(GroupedConv(layer, e), c, target));
+  return Ranked(plans.list);
 }
 
 absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& layer,
@@ -470,8 +487,8 @@ absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& la
                                                              const OperatorCase& c,
                                                              const Target& target) {
   const GroupedConv k(layer, e);
-  ASSIGN_OR_RETURN(const std::vector<Sharing> plans, Plans(k, c, *target.machine));
-  return EstimateOf(k, plans[0], *target.machine);
+  ASSIGN_OR_RETURN(const Plans plans, PlansOf(k, c, target));
+  return plans.Estimate(k, *target.machine);
 }
 
 }  // namespace polynao::kernels

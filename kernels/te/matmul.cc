@@ -42,7 +42,7 @@ struct Tensors {
 Tensors Express(te::Graph& g, const Matmul& k) {
   Tensors t;
   t.x = g.Placeholder("X", {k.rows, k.k}, k.in);
-  t.f = g.Placeholder("F", {k.co, k.k}, k.in);
+  t.f = g.ConstantPlaceholder("F", {k.co, k.k}, k.in);
   if (k.bias) t.b = g.Placeholder("B", {k.co}, k.sum);
   const te::ReduceAxis i = g.ReduceAxisOf("i", k.k);
   t.sums = g.Compute(

@@ -13,9 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/math.h"
 #include "base/status.h"
-#include "compiler/mapping/estimate.h"
 #include "compiler/te/card/tile_cost.h"
-#include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
 #include "kernels/te/operator.h"
 
@@ -56,44 +54,24 @@ absl::Status NoSchedule(const OperatorCase& c, std::string_view why);
 using te::Divisors, te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds,
     te::VectorCycles;
 
-// Segments of rows x columns x channels out of a tensor of `whole` (three extents).
-int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t channels);
-
-// How the cores of a card share an output of rows x columns x channels. Clusters take runs of
-// `cluster_rows` rows; their cores runs of `core_rows` rows of those and of `core_channels` channels,
-// and of these `channels` at a time; tiles are `rows` x `columns`. Columns and channels divide
-// the output's, so that tiles run through memory on chip without gaps; whatever part of the channels is
-// taken is whole groups of the vector unit.
+// How the cores of a card share an output of rows and columns. Clusters take runs of `cluster_rows` rows; their cores
+// runs of `core_rows` rows of those; tiles are `rows` x `columns`. Columns divide the output's, so that tiles run
+// through memory on chip without gaps.
 struct GridTiling {
-  int64_t cluster_rows = 0, core_rows = 0, core_channels = 0;
-  int64_t rows = 0, columns = 0, channels = 0;
+  int64_t cluster_rows = 0, core_rows = 0;
+  int64_t rows = 0, columns = 0;
   int64_t tiles = 0;  // of a core
   TileNeeds needs = {};
   double cycles = 0;  // by PipelinedCycles
   ScheduleChoice choice = {};
 };
 
-// What the cost model says of a tiling that has `tiles` and `needs`: GridTiling, and reduce's.
-template <typename Tiling>
-mapping::Estimate EstimateOfTiles(const isa::Machine& m, const Tiling& t) {
-  return {.kind = "tiles",
-          .cost = te::PipelinedParts(m, t.tiles, t.needs),
-          .needs = {.nmem = t.needs.nmem_bytes}};
-}
-
-// All tilings of `output` (three extents) that fit NMEM and agree with the case's schedule, the
-// cheapest first. `needs` says what a tile of rows x columns x channels needs. Errors: the smallest
-// tile does not fit; there is no such schedule.
+// All tilings of an output of so many rows and columns that fit NMEM and agree with the case's schedule, the cheapest
+// first. `needs` says what a tile of rows x columns needs. Errors: the smallest tile does not fit; there is no such
+// schedule.
 absl::StatusOr<std::vector<GridTiling>> GridTilings(
-    const OperatorCase& c, const te::Shape& output, const isa::Machine& m,
-    const std::function<TileNeeds(int64_t rows, int64_t columns, int64_t channels)>& needs);
-
-// The loops of a tiled output, bound to the card's clusters and cores.
-struct GridLoops {
-  te::Axis block;  // once for each part of the channels that a core takes
-  te::Axis tile;   // inside it
-};
-GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& t);
+    const OperatorCase& c, int64_t rows, int64_t columns, const isa::Machine& m,
+    const std::function<TileNeeds(int64_t rows, int64_t columns)>& needs);
 
 }  // namespace polynao::kernels
 

@@ -53,12 +53,12 @@ absl::StatusOr<ir::Tensor> Meaning(const Tensor& y, std::vector<ir::Tensor> inpu
 }
 
 absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size_t choice,
-                              std::vector<ir::Tensor> inputs) {
+                              std::vector<ir::Tensor> inputs, bool by_vector) {
   Target target;
   target.name = "diannao";
   target.instructions = &isa::DianNao();
   target.machine = &machine;
-  absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(y, target);
+  absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(y, target, by_vector);
   if (!group.ok()) return group.status();
   const std::vector<te::CardSchedule> schedules = group->Schedules({}, false);
   size_t at = std::min(choice, schedules.size() - 1);
@@ -117,11 +117,11 @@ int Stores(const ir::Function& function) {
 }
 
 void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsigned seed,
-               Exceptions& exceptions) {
+               Exceptions& exceptions, bool by_vector) {
   const std::vector<ir::Tensor> inputs = Inputs(y, seed, ir::Values::kAll);
   const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs);
+  const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs, by_vector);
   // Single elements of weights that are turned around take whole groups of lanes each.
   if (absl::StrContains(result.status().message(), "values are live at once") ||
       absl::StrContains(result.status().message(), "its smallest tile does not fit")) {

@@ -50,9 +50,10 @@ absl::StatusOr<ir::Tensor> Meaning(const te::Tensor& y, std::vector<ir::Tensor> 
 // Stands for the cheapest schedule that makes a group of each contraction.
 inline constexpr size_t kCutChoice = -1;
 
-// Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it.
+// Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it. `by_vector`: as
+// CardGroup::Create has it.
 absl::StatusOr<Result> OnCard(const te::Tensor& y, const isa::Machine& machine, size_t choice,
-                              std::vector<ir::Tensor> inputs);
+                              std::vector<ir::Tensor> inputs, bool by_vector = false);
 
 // Statements that compute or copy element by element.
 int Stores(const ir::Function& function);
@@ -65,7 +66,7 @@ struct Exceptions {
 
 // All values of the graph on the card are those of the interpreter; scalar code is counted and printed.
 void MustAgree(const te::Tensor& y, const isa::Machine& machine, size_t choice, unsigned seed,
-               Exceptions& exceptions);
+               Exceptions& exceptions, bool by_vector = false);
 
 // Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
 // At most `most_scalar` of 50 programs may have a nest that becomes no instruction.

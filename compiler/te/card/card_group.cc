@@ -1,8 +1,10 @@
 #include "compiler/te/card/card_group.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -12,6 +14,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
+#include "compiler/te/card/flat_windows.h"
 #include "compiler/te/card/gather_group.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_group.h"
@@ -27,11 +30,47 @@ struct CardGroup::Parts {
   std::optional<ContractionGroup> contraction;
   std::optional<VectorGroup> vector;
   std::optional<GatherGroup> gather;
+  // The vector group with its windows flattened (flat_windows.h), by the channels of a core and whether there are
+  // shifts: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of the others `flat` is
+  // 0.
+  std::map<std::pair<int64_t, int64_t>, VectorGroup> flat;
+  static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
 
-  // `f` of the group, if it is no contraction.
+  void AddFlat(const Tensor& output, const isa::Machine& machine) {
+    const int64_t all = output.shape().back();
+    for (const int64_t across : Divisors(machine.cores_per_cluster())) {
+      if (all == 0 || all % across != 0) continue;
+      const int64_t channels = all / across;
+      for (const bool shifts : {false, true}) {
+        const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
+        if (!flat_output) continue;
+        absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
+                                                                /*products=*/false, channels);
+        if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+      }
+    }
+  }
+
+  absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,
+                                     bool products) const {
+    return VectorGroup::Create(output, instructions, machine, products,
+                               flat.empty() ? 0 : VectorGroup::kFew);
+  }
+
+  // `f` of the group that has the choice, if it is no contraction, and of the choice as that group knows it.
   template <typename F>
-  auto Visit(const F& f) const {
-    return vector ? f(*vector) : gather ? f(*gather) : f(*elementwise);
+  auto Visit(CardChoice choice, const F& f) const {
+    const auto channels = choice.find(kFlat), shifts = choice.find(kShifts);
+    if (flat.empty() || channels == choice.end()) return VisitPlain(choice, f);
+    const auto group =
+        flat.find(std::pair(channels->second, shifts == choice.end() ? 0 : shifts->second));
+    choice.erase(channels);
+    if (shifts != choice.end()) choice.erase(shifts);
+    return group == flat.end() ? VisitPlain(choice, f) : f(group->second, choice);
+  }
+  template <typename F>
+  auto VisitPlain(const CardChoice& choice, const F& f) const {
+    return vector ? f(*vector, choice) : gather ? f(*gather, choice) : f(*elementwise, choice);
   }
 };
 
@@ -107,20 +146,21 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
     }
     if (extras.any()) return status;
     // Products with weights of their own for each of a batch, or in another order, or with reductions around them.
-    absl::StatusOr<VectorGroup> vector =
-        VectorGroup::Create(output, parts.instructions, machine, /*products=*/true);
+    if (by_vector) parts.AddFlat(output, machine);
+    absl::StatusOr<VectorGroup> vector = parts.Vector(output, machine, /*products=*/true);
     if (vector.ok() && !vector->has_products() && !by_vector) return status;
     if (absl::IsResourceExhausted(vector.status()) && !absl::IsResourceExhausted(status)) {
       status = vector.status();
     }
-    if (by_vector) {
-      absl::StatusOr<VectorGroup> other = VectorGroup::Create(output, parts.instructions, machine);
+    if (by_vector && (!vector.ok() || vector->has_products())) {
+      absl::StatusOr<VectorGroup> other = parts.Vector(output, machine, /*products=*/false);
       const bool is_better =
           other.ok() && (!vector.ok() || other->LeastCycles() < vector->LeastCycles());
       if (is_better) vector = std::move(other);
     }
     if (!vector.ok()) return status;
     parts.vector = *std::move(vector);
+    if (parts.vector->has_products()) parts.flat.clear();
     return group;
   }
   if (!extras.any() && IsGather(*output.operation())) {
@@ -128,7 +168,8 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
     return group;
   }
   if (!extras.any() && !IsElementwiseGraph(output)) {
-    ASSIGN_OR_RETURN(parts.vector, VectorGroup::Create(output, parts.instructions, machine));
+    parts.AddFlat(output, machine);
+    ASSIGN_OR_RETURN(parts.vector, parts.Vector(output, machine, /*products=*/false));
     return group;
   }
   ASSIGN_OR_RETURN(parts.elementwise,
@@ -143,25 +184,38 @@ bool CardGroup::is_vector() const { return parts_->vector.has_value(); }
 
 std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
   if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);
-  std::vector<CardSchedule> schedules =
-      parts_->Visit([](const auto& group) { return group.Schedules(); });
+  std::vector<CardSchedule> schedules = parts_->VisitPlain(
+      {}, [](const auto& group, const CardChoice&) { return group.Schedules(); });
+  if (!parts_->flat.empty()) {
+    for (CardSchedule& schedule : schedules) schedule.choice[Parts::kFlat] = 0;
+  }
+  for (const auto& [kind, group] : parts_->flat) {
+    for (CardSchedule& schedule : group.Schedules()) {
+      std::tie(schedule.choice[Parts::kFlat], schedule.choice[Parts::kShifts]) = kind;
+      schedules.push_back(std::move(schedule));
+    }
+  }
+  if (!parts_->flat.empty()) std::sort(schedules.begin(), schedules.end(), IsBefore);
   std::erase_if(schedules, [&](const CardSchedule& s) { return !Agrees(s.choice, wanted); });
   return schedules;
 }
 
 absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
   if (parts_->contraction) return parts_->contraction->Build(choice);
-  return parts_->Visit([&](const auto& group) { return group.Build(choice); });
+  return parts_->Visit(choice,
+                       [](const auto& group, const CardChoice& own) { return group.Build(own); });
 }
 
 absl::StatusOr<mapping::Estimate> CardGroup::EstimateOf(const CardChoice& choice) const {
   if (parts_->contraction) return parts_->contraction->EstimateOf(choice);
-  return parts_->Visit([&](const auto& group) { return group.EstimateOf(choice); });
+  return parts_->Visit(
+      choice, [](const auto& group, const CardChoice& own) { return group.EstimateOf(own); });
 }
 
 std::string CardGroup::WhyNone(const CardChoice& wanted) const {
   if (parts_->contraction) return parts_->contraction->WhyNone(wanted);
-  return parts_->Visit([&](const auto& group) { return group.WhyNone(wanted); });
+  return parts_->Visit(wanted,
+                       [](const auto& group, const CardChoice& own) { return group.WhyNone(own); });
 }
 
 }  // namespace polynao::te

@@ -383,7 +383,7 @@ class ContractionGroup::TileCost {
     // GMEM has served the first tile's loads before, and serves the last one's store behind.
     const double apart = (first_bytes_ + last_bytes_) / share_;
     cost_.Lane(), cost_.Add("loads and stores", mapping::kGmem, std::max(0.0, gmem - apart));
-    const double together = std::min(1.0, kCoresInStep / all_cores_);
+    const double together = std::min(1.0, std::max(kPartInStep, kCoresInStep / all_cores_));
     cost_.Add("segments", mapping::kWaits, tiles_ * together * waits_);
   }
 

@@ -146,14 +146,17 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
   const std::vector<ReduceAxis>& axes = c.sums->bodies[0].axes;
   const int64_t element = ir::ByteSize(c.type);
   int64_t outer = 1;  // parts of the axes before axis d
-  for (size_t d = 0; d + 1 < axes.size(); ++d) {
-    for (int64_t count = 2; count <= axes[d].extent; ++count) {
-      if (axes[d].extent % count != 0) continue;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const bool is_last = d + 1 == axes.size();  // input channels
+    for (int64_t count = is_last ? 1 : 2; count <= axes[d].extent; ++count) {
+      if (axes[d].extent % count != 0 || outer * count == 1) continue;
       const int64_t depth = c.filter_elements / (outer * count);
       // Rows of the bank without gaps are copied at once.
       if (depth * element % isa::kTensorUnitAlignment != 0) continue;
-      parts.push_back(
-          {.count = outer * count, .bytes = depth * element, .pitch = FilterPitch(c, depth)});
+      parts.push_back({.count = outer * count,
+                       .bytes = depth * element,
+                       .pitch = FilterPitch(c, depth),
+                       .channels = is_last ? depth : 0});
     }
     outer *= axes[d].extent;
   }

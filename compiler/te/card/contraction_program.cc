@@ -483,7 +483,7 @@ class ContractionGroup::Builder {
       stage.ComputeAt(s[tensors.values[level.contracted]], part_);
       stage.Pragma(stage.axis(0), instruction);
     };
-    const bool loads_parts = part_ && !t_.stream;
+    const bool loads_parts = part_ && (!t_.stream || t_.stream->image_in_parts);
     if (loads_parts && tensors.pad) {
       compute_part(tensors.pad, pragma::kPad);
     } else if (tensors.pad) {

@@ -207,14 +207,14 @@ mapping::CostParts ElementwiseGroup::Cost(const Tiling& t, int64_t& nmem_bytes) 
     nmem_bytes +=
         tiles * OnChipBytes(pixels * RoundUp(extents_.back(), isa::kVectorGroup), Type::kF32) +
         extras_.sums * OnChipBytes(extents_.back(), Type::kF32);
-    needs.compute_cycles += tiles * VectorCycles(*machine_, elements * ir::ByteSize(Type::kF32));
+    needs.compute_cycles += tiles * VectorCycles(card_, elements * ir::ByteSize(Type::kF32));
     once += extras_.RowCycles(*machine_, pixels, extents_.back());
   }
   int64_t outer = 1;
   for (size_t d = 0; d < t.split; ++d) outer *= extents_[d];
   mapping::CostParts cost;
   cost.Phase("once", 1), cost.Lane(), cost.Add("computation", mapping::kVectorUnit, once);
-  cost.Append(PipelinedParts(*machine_, outer * CeilDiv(t.core, t.tile), needs));
+  cost.Append(PipelinedParts(card_, outer * CeilDiv(t.core, t.tile), needs));
   return cost;
 }
 

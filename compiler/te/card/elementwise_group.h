@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/card_facts.h"
 #include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
@@ -56,7 +57,11 @@ class ElementwiseGroup {
 
   ElementwiseGroup(const Tensor& output, const LaneInstructions& instructions,
                    const isa::Machine& machine, const TileExtras& extras)
-      : output_(output), instructions_(&instructions), machine_(&machine), extras_(extras) {}
+      : output_(output),
+        instructions_(&instructions),
+        machine_(&machine),
+        card_(machine),
+        extras_(extras) {}
 
   void MergeDimensions();
   // The extent of dimension d in a tile.
@@ -81,6 +86,7 @@ class ElementwiseGroup {
   Tensor output_;
   const LaneInstructions* instructions_;
   const isa::Machine* machine_;
+  mapping::CardFacts card_;
   TileExtras extras_;
   Steps steps_;
   Shape extents_;                          // merged

@@ -176,8 +176,7 @@ double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t row
     if (instruction.operands[i].name != "count") continue;
     values[i] = RoundUp(has_rows ? count : rows * count, isa::kVectorGroup);
   }
-  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, values, machine_);
-  return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
+  return Cost(instruction, values);
 }
 
 double LaneInstructions::Cycles(const isa::Instruction& instruction,
@@ -199,14 +198,39 @@ double LaneInstructions::CyclesWith(
       if (instruction.operands[i].name == name) operands[i] = value;
     }
   }
-  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, operands, machine_);
+  return Cost(instruction, operands);
+}
+
+double LaneInstructions::Cost(const isa::Instruction& instruction,
+                              const std::vector<int64_t>& values) const {
+  const auto [it, is_new] = parameters_.try_emplace(&instruction);
+  std::vector<int64_t>& parameters = it->second;
+  if (is_new) {
+    const std::vector<std::string>& names = instructions_.parameter_names();
+    parameters.resize(names.size());
+    bool has_all = true;
+    ir::ForEachExpr(instruction.cost, [&](Expr e) {
+      if (!e.Is(ExprKind::kVar)) return;
+      const auto name = std::find(names.begin(), names.end(), e.name());
+      if (name == names.end()) return;
+      const int64_t* value = machine_.Find(*name);
+      has_all = has_all && value != nullptr;
+      if (value != nullptr) parameters[name - names.begin()] = *value;
+    });
+    if (!has_all) parameters.clear();
+  }
+  if (parameters.empty() && !instructions_.parameter_names().empty()) return HUGE_VAL;
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, values, parameters);
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 
 double LaneInstructions::SegmentCycles(ir::Type type, std::string_view to, int64_t segments,
                                        int64_t count) const {
-  const isa::Instruction* copy =
-      instructions_.Find(StrCat("memcpy.", ir::TypeName(type), ".", to, ".nmem.async"));
+  const auto [it, is_new] = copies_.try_emplace({type, to});
+  if (is_new) {
+    it->second = instructions_.Find(StrCat("memcpy.", ir::TypeName(type), ".", to, ".nmem.async"));
+  }
+  const isa::Instruction* copy = it->second;
   return copy == nullptr ? HUGE_VAL : CyclesWith(*copy, {{"segments", segments}, {"count", count}});
 }
 

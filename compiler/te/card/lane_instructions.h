@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/ir.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
@@ -79,11 +80,19 @@ class LaneInstructions {
   double CyclesWith(const isa::Instruction& instruction,
                     std::initializer_list<std::pair<std::string_view, int64_t>> values) const;
   double SegmentCycles(ir::Type type, std::string_view to, int64_t segments, int64_t count) const;
+  // Cycles with these values of all operands; infinite if the machine lacks the instruction.
+  double Cost(const isa::Instruction& instruction, const std::vector<int64_t>& values) const;
 
   const isa::InstructionSet& instructions_;
   const isa::Machine& machine_;
   std::vector<Pattern> patterns_;
   std::vector<const isa::Instruction*> fills_;
+  // Of each instruction that was asked for, the parameters of the machine that its cost names, in their places among
+  // all: to find them by name takes longer than the cost itself. Empty: the machine lacks one.
+  mutable absl::flat_hash_map<const isa::Instruction*, std::vector<int64_t>> parameters_;
+  // memcpy by type and target.
+  mutable absl::flat_hash_map<std::pair<ir::Type, std::string_view>, const isa::Instruction*>
+      copies_;
 };
 
 }  // namespace polynao::te

@@ -16,25 +16,31 @@ double VectorCycles(const isa::Machine& m, int64_t bytes) {
   return static_cast<double>(m.Get("vector.start") + CeilDiv(bytes, m.Get("vector.bytes")));
 }
 
-mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
+double VectorCycles(const mapping::CardFacts& card, int64_t bytes) {
+  return card.vector_start +
+         static_cast<double>(CeilDiv(bytes, static_cast<int64_t>(card.vector_bytes)));
+}
+
+mapping::CostParts PipelinedParts(const mapping::CardFacts& card, int64_t tiles,
+                                  const TileNeeds& needs) {
   using mapping::kWaits;
-  const auto cores = static_cast<double>(needs.cores > 0 ? needs.cores : m.cores());
-  const double gmem = m.gmem_bytes_per_cycle() / cores;
-  const auto port = static_cast<double>(m.Get("io_dma.port_bytes"));
+  const auto cores =
+      static_cast<double>(needs.cores > 0 ? needs.cores : card.clusters * card.cores);
+  const double gmem = card.gmem / cores;
+  const double port = card.io_port;
   const double share = std::min(gmem, port);
   // Of strided copies only a few segments are under way at a time.
-  const auto waits = [&m](int64_t segments, double at_once) {
-    return segments <= 1 ? 0 : static_cast<double>(segments * m.Get("gmem.latency")) / at_once;
+  const auto waits = [&card](int64_t segments, double at_once) {
+    return segments <= 1 ? 0 : static_cast<double>(segments) * card.gmem_latency / at_once;
   };
-  const double segments =
-      waits(needs.load_segments, static_cast<double>(m.Get("io_dma.strided_reads"))) +
-      waits(needs.store_segments, m.store_segments_per_core());
+  const double segments = waits(needs.load_segments, card.strided_reads) +
+                          waits(needs.store_segments, card.store_segments);
   // All cores start their first tile at the same time.
-  const double together = tiles == 1 ? 1 : std::min(1.0, kCoresInStep / cores);
+  const double together =
+      tiles == 1 ? 1 : std::min(1.0, std::max(kPartInStep, kCoresInStep / cores));
   const double bytes = static_cast<double>(needs.moved_bytes) / share;
   const double move = std::max(bytes + together * segments, segments);
-  const double wait =
-      static_cast<double>(m.Get("sync.drain") + 2 * m.Get("io_dma.start") + m.Get("gmem.latency"));
+  const double wait = card.drain + 2 * card.io_start + card.gmem_latency;
   mapping::CostParts cost;
   const auto add_compute = [&] {
     cost.Lane();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/type.h"
+#include "compiler/mapping/card_facts.h"
 #include "compiler/mapping/estimate.h"
 #include "isa/machine.h"
 
@@ -18,6 +19,8 @@ int64_t OnChipBytes(int64_t elements, ir::Type type);
 // How many cores start their copies at the same time and leave GMEM to wait out latencies; of more cores some drift
 // apart. Chosen on 60 random tilings of each of 37 convolutions (mlu270), checked on 23 grouped ones.
 inline constexpr double kCoresInStep = 5;
+// Of more cores than those that this was chosen on it is the same part.
+inline constexpr double kPartInStep = kCoresInStep / 16;
 
 // A tile needs this: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while the
 // other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the tensor
@@ -34,10 +37,16 @@ struct TileNeeds {
 
 // Cycles of one vector instruction on so many bytes of its widest operand.
 double VectorCycles(const isa::Machine& m, int64_t bytes);
+double VectorCycles(const mapping::CardFacts& card, int64_t bytes);
 // What a core's tiles take, one after the other in three stages: load, compute, store. A simple model for ranking: a
 // step takes as long as the slower of the units and the core's share of GMEM; between steps the core waits for its
 // queues.
-mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
+mapping::CostParts PipelinedParts(const mapping::CardFacts& card, int64_t tiles,
+                                  const TileNeeds& needs);
+inline mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles,
+                                         const TileNeeds& needs) {
+  return PipelinedParts(mapping::CardFacts(m), tiles, needs);
+}
 inline double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
   return PipelinedParts(m, tiles, needs).cycles();
 }

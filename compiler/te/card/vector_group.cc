@@ -24,8 +24,9 @@ using Operand = VectorNode::Operand;
 
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
-                                                const isa::Machine& machine, bool products) {
-  VectorGroup group(output, instructions, machine);
+                                                const isa::Machine& machine, bool products,
+                                                int64_t channels) {
+  VectorGroup group(output, instructions, machine, channels);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
@@ -70,10 +71,15 @@ void VectorGroup::ReadIndices() {
         index.coefficients.push_back(form.CoefficientOf(axis));
         index.uses.push_back(ir::UsesVar(e, axis));
       }
+      index.bends.resize(node.axes.size());
       for (const arith::LinearForm::Term& term : form.terms()) {
         const bool is_axis =
             std::find(node.axes.begin(), node.axes.end(), term.atom) != node.axes.end();
-        index.is_linear = index.is_linear && is_axis;
+        if (is_axis) continue;
+        index.is_linear = false;
+        for (size_t a = 0; a < node.axes.size(); ++a) {
+          if (ir::UsesVar(term.atom, node.axes[a])) index.bends[a] = true;
+        }
       }
     }
   }
@@ -184,20 +190,28 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
   const Shape& shape = output_.shape();
   const size_t last = shape.size() - 1;
   std::vector<Tiling> ways;
+  // Flat windows run through whole rows of pixels.
+  const auto is_whole = [&](size_t d) { return channels_ > 0 && d + 2 == shape.size(); };
   for (size_t split = 0; split < shape.size(); ++split) {
     // Along the first dimension at least, be it of one element.
-    if (shape[split] == 1 && split > 0) continue;
+    if ((shape[split] == 1 && split > 0) || is_whole(split)) continue;
     for (const int64_t across : Divisors(machine_->cores_per_cluster())) {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
         if (across == 1 ? apart != split : apart == split || shape[apart] % across != 0) continue;
+        if (is_whole(apart) || (channels_ == kFew && across > 1 && split > 0)) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
         t.core[split] = CeilDiv(shape[split], runs);
         if (across > 1) t.core[apart] = shape[apart] / across;
-        if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0) continue;
+        if (channels_ > 0) {
+          // Rows of any length are flat (flat_windows.h).
+          if (t.core[last] != channels_) continue;
+        } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0) {
+          continue;
+        }
         ways.push_back(t);
-        if (split < last) continue;
+        if (split < last || channels_ > 0) continue;
         // Single elements fill whole groups of the vector unit; and one core alone leaves no gaps.
         const int64_t groups = std::min(RoundUp(t.core[last], isa::kVectorGroup), shape[last]);
         if (groups != t.core[last]) {
@@ -217,6 +231,7 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   const int64_t core = way.core[d];
   const bool is_last = d + 1 == way.core.size();
   if (IsOuter(d) && !is_last) return {1};
+  if (channels_ > 0 && d + 2 >= way.core.size()) return {core};
   std::vector<int64_t> sizes;
   if (d == way.split) {
     // Of single elements whole groups of the vector unit too.
@@ -271,7 +286,24 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
     }
     return fits;
   };
-  for (Tiling& way : SharedOutputs()) {
+  std::vector<Tiling> ways = SharedOutputs();
+  if (card_.cores > 1 && !has_products_ && channels_ != kFew) {
+    for (size_t i = 0, n = ways.size(); i < n; ++i) {
+      // By one piece it comes sooner where cores have a part of each row, or read the same rows.
+      const Tiling way = ways[i];
+      if (way.split != 0 || (way.across > 1 && way.apart + 1 < output_.rank())) continue;
+      int64_t last = 0;
+      for (const int64_t turns : {1, 2, 4}) {
+        Tiling by_smem = way;
+        by_smem.smem = true;
+        by_smem.core[0] = CeilDiv(way.core[0], turns);
+        if (by_smem.core[0] == last) continue;
+        last = by_smem.core[0];
+        ways.push_back(std::move(by_smem));
+      }
+    }
+  }
+  for (Tiling& way : ways) {
     way.tile = way.core;
     if (may_along) {
       way.along = true;
@@ -301,7 +333,8 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
                        {"core", t.core[t.split]},
                        {"along", t.along},
                        {"first", t.first},
-                       {"part", t.part}};
+                       {"part", t.part},
+                       {"smem", t.smem}};
   for (size_t d = 0; d < t.tile.size(); ++d) choice[StrCat("tile", d)] = t.tile[d];
   return choice;
 }
@@ -327,8 +360,11 @@ absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choi
   const Tiling* t = Find(choice);
   if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
   const Layout layout = LayoutOf(*t);
-  return mapping::Estimate{
-      .kind = t->along ? "rows side by side" : "tiles", .cost = layout.cost, .needs = layout.needs};
+  return mapping::Estimate{.kind = t->smem    ? "clusters by SMEM"
+                                   : t->along ? "rows side by side"
+                                              : "tiles",
+                           .cost = layout.cost,
+                           .needs = layout.needs};
 }
 
 std::string VectorGroup::WhyNone(const CardChoice& wanted) const {

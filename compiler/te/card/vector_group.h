@@ -5,6 +5,7 @@
 #ifndef COMPILER_TE_CARD_VECTOR_GROUP_H_
 #define COMPILER_TE_CARD_VECTOR_GROUP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/math.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/card_facts.h"
 #include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
@@ -27,9 +30,13 @@ class VectorGroup {
  public:
   // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
   // `products`: as CutIntoNodes has it.
+  // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
+  // ways to share the output the simpler ones alone, since other groups have its windows flat.
+  static constexpr int64_t kFew = -1;
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
-                                            const isa::Machine& machine, bool products = false);
+                                            const isa::Machine& machine, bool products = false,
+                                            int64_t channels = 0);
   // Whether the tensor unit computes a part of it.
   bool has_products() const { return has_products_; }
 
@@ -41,6 +48,8 @@ class VectorGroup {
   //   split         the output's dimension of which clusters and cores take runs
   //   core          how long a run is
   //   apart, across the dimension that `across` cores of a cluster share besides
+  //   smem          1: what a cluster reads and computes crosses GMEM as one piece, by its memory core and SMEM; if its
+  //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed
   //   tile0, ..     extents of a tile along the output's dimensions
   //   along         1: rows of what is reduced stand side by side, and one instruction reduces a row. 0: one instruction
   //                 for each place of the reduced dimensions takes in the elements of all results there
@@ -58,6 +67,7 @@ class VectorGroup {
   struct Tiling {
     size_t split = 0, apart = 0;
     int64_t across = 1;
+    bool smem = false;
     Shape core, tile;
     bool along = false;
     bool first = false;
@@ -87,6 +97,9 @@ class VectorGroup {
     int place = -1;         // the node whose storage a lane takes
     const isa::Instruction* form = nullptr;
     std::vector<Use> uses = {};
+    // Of an operand that is read as a row: the first dimension of the lane along which the row is made longer by
+    // copies, until it has whole groups of the vector unit; -1: it has them by itself.
+    std::vector<int> repeats = {};
   };
   struct Layout {
     std::vector<Placed> nodes;
@@ -96,8 +109,8 @@ class VectorGroup {
   };
   // Whether it fits the memories.
   bool Fits(const mapping::Needs& needs) const {
-    return needs.nmem <= machine_->nmem_bytes() && needs.wmem <= machine_->wmem_bytes() &&
-           needs.smem <= machine_->smem_bytes();
+    return needs.nmem <= card_.nmem_bytes && needs.wmem <= card_.wmem_bytes &&
+           needs.smem <= card_.smem_bytes;
   }
   // Bytes that no memory has: of tilings that are refused.
   static constexpr int64_t kTooMuch = int64_t{1} << 48;
@@ -105,8 +118,12 @@ class VectorGroup {
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,
-              const isa::Machine& machine)
-      : output_(output), instructions_(&instructions), machine_(&machine) {}
+              const isa::Machine& machine, int64_t channels)
+      : output_(output),
+        instructions_(&instructions),
+        machine_(&machine),
+        card_(machine),
+        channels_(channels) {}
 
   Layout LayoutOf(const Tiling& t) const;
   void ReadIndices();
@@ -127,6 +144,18 @@ class VectorGroup {
   }
   // Whether reductions read computed elements, all of them at the places of their loops.
   bool MayComputeFirst() const;
+  // How many runs of the split dimension the cores of a cluster take.
+  int64_t RunsOfCluster(const Tiling& t) const {
+    const int64_t used = CeilDiv(output_.shape()[t.split], t.core[t.split]);
+    return std::min(card_.cores / t.across, used);
+  }
+  // How often a cluster takes runs, if they go by way of SMEM.
+  int64_t Turns(const Tiling& t) const {
+    return CeilDiv(CeilDiv(output_.shape()[t.split], t.core[t.split] * RunsOfCluster(t)),
+                   card_.clusters);
+  }
+  // Whether a core has one tile: nothing of it is moved while another one is computed.
+  static bool HasOneTile(const Tiling& t) { return t.tile == t.core && t.part == 0; }
   // Ways to share the output; tiles are not set.
   std::vector<Tiling> SharedOutputs() const;
   // Extents of tiles along dimension d, the largest first.
@@ -141,6 +170,8 @@ class VectorGroup {
   Tensor output_;
   const LaneInstructions* instructions_;
   const isa::Machine* machine_;
+  mapping::CardFacts card_;
+  int64_t channels_;
   VectorNodes nodes_;
   std::vector<std::vector<size_t>> readers_;
   // An index of a copy as constant + coefficients * axes; `is_linear`: it is no more than that.
@@ -148,7 +179,8 @@ class VectorGroup {
     bool is_linear = true;
     int64_t constant = 0;
     std::vector<int64_t> coefficients;
-    std::vector<bool> uses;  // each axis
+    std::vector<bool> uses;   // each axis
+    std::vector<bool> bends;  // each axis other than by a coefficient
   };
   std::vector<std::vector<Index>> indices_;  // of each node
   std::vector<uint64_t> follows_;            // the output's dimensions, as bits

@@ -47,10 +47,15 @@ class Cutter {
         live.insert(read);
         if (++readers[read] > 1) whole_.insert(read);
       }
-      // What reads elements at other places is cut by itself.
+      // What reads elements at other places is cut by itself, and so is what a reduction reads at fewer places than
+      // it has: in its loops it would be computed again.
       for (const Body& body : it->bodies) {
         ir::ForEachExpr(body.value, [&](Expr e) {
-          if (e.Is(ExprKind::kLoad) && !IsPlain(e, it->axes, it->shape)) whole_.insert(&*it);
+          if (!e.Is(ExprKind::kLoad)) return;
+          if (!IsPlain(e, it->axes, it->shape)) whole_.insert(&*it);
+          if (body.reducer && e.operands().size() < it->axes.size() + body.axes.size()) {
+            whole_.insert(output.graph()->producers.at(ir::Buffer(e.buffer())).first);
+          }
         });
       }
     }
@@ -150,7 +155,7 @@ class Cutter {
     }
     // Of the indices those of the dimensions that the node has.
     std::vector<Expr> indices;
-    for (int d : from.dimensions) indices.push_back(load.operands()[d]);
+    for (int d : from.dimensions) indices.push_back(d < 0 ? Index(0) : load.operands()[d]);
     const VectorNode& read = nodes_.list[from.node];
     const ir::Buffer buffer =
         load.context().NewBuffer(read.name, read.type, std::vector<Expr>(indices.size(), Index(1)));

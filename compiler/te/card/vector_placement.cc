@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/math.h"
 #include "compiler/arith/const_range.h"
 #include "compiler/arith/symbolic_interval.h"
+#include "compiler/mapping/card_facts.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/card/vector_group.h"
@@ -33,6 +35,7 @@ class VectorGroup::Placer {
       if (group_.IsOuter(d)) once[d] = t_.tile[d];
     }
     needed_of_core_ = Needed(once);
+    if (t_.smem) needed_of_cluster_ = Needed(ClusterExtents());
     FindSharing();
     for (size_t i = list_.size(); i-- > 0;) Box(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
@@ -62,11 +65,20 @@ class VectorGroup::Placer {
 
  private:
   Placed& at(size_t i) { return layout_.nodes[i]; }
-  const isa::Machine& machine() const { return *group_.machine_; }
+  const mapping::CardFacts& card() const { return group_.card_; }
+
+  // What a cluster has of the output.
+  Shape ClusterExtents() const {
+    Shape extents = t_.core;
+    const Shape& whole = group_.output_.shape();
+    if (t_.across > 1) extents[t_.apart] = whole[t_.apart];
+    extents[t_.split] = std::min(extents[t_.split] * group_.RunsOfCluster(t_), whole[t_.split]);
+    return extents;
+  }
 
   // Whether all cores of a cluster read the same weights: they share none of the dimensions that these follow.
   void FindSharing() {
-    const int64_t cores = machine().cores_per_cluster();
+    const int64_t cores = card().cores;
     const bool splits =
         cores / t_.across > 1 && t_.core[t_.split] < group_.output_.shape()[t_.split];
     shares_weights_ = group_.has_products_ && cores > 1 && !(splits && group_.IsOuter(t_.split)) &&
@@ -171,28 +183,55 @@ class VectorGroup::Placer {
     }
   }
 
-  // Whether a copy keeps the order of elements: each index is at most one axis, plus what the loops of a reduction
-  // give, and axes come in their order. Elements are the operand's dimensions that `axis_of` leaves at -1.
-  bool KeepsOrder(size_t i, std::vector<int>& axis_of) const {
+  // The axes of a copy that an index has, the first and the last of them; -1: none, the index is one element, or what
+  // the loops of a reduction give.
+  struct AxisRun {
+    int first = -1, last = -1;
+
+    // How many elements these axes are of a copy's `extents`.
+    int64_t Extent(const Shape& extents) const {
+      int64_t count = 1;
+      for (int d = first; d >= 0 && d <= last; ++d) count *= extents[d];
+      return count;
+    }
+  };
+
+  // The axes of an index of copy i, if its elements follow one another as the axes run: one axis, or several of which
+  // each goes on where the next one ends (4q + h, h < 4). Nothing otherwise.
+  std::optional<AxisRun> RunOfIndex(size_t i, const Index& index) const {
+    AxisRun run;
+    const Shape& box = layout_.nodes[i].box;
+    int64_t next = 1;
+    for (size_t d = list_[i].axes.size(); d-- > 0;) {
+      // One place along an axis, or each in turn in the loops of a reduction.
+      if (box[d] == 1 || !index.uses[d]) continue;
+      if (index.bends[d] || index.coefficients[d] != next) return std::nullopt;
+      next *= box[d];
+      run.first = static_cast<int>(d);
+      if (run.last < 0) run.last = run.first;
+    }
+    return run;
+  }
+
+  // Whether a copy keeps the order of elements: its axes come in their order in the operand's indices, which are
+  // `runs` of them.
+  bool KeepsOrder(size_t i, std::vector<AxisRun>& runs) const {
     const VectorNode& node = list_[i];
+    const Shape& box = layout_.nodes[i].box;
     int last = -1;
+    std::vector<bool> is_read(box.size());
     for (const Index& index : group_.indices_[i]) {
-      int axis = -1;
-      for (size_t d = 0; d < node.axes.size(); ++d) {
-        // One place along an axis, or each in turn in the loops of a reduction.
-        if (layout_.nodes[i].box[d] == 1 || !index.uses[d]) continue;
-        if (axis >= 0) return false;
-        axis = static_cast<int>(d);
-      }
-      axis_of.push_back(axis);
-      if (axis < 0) continue;
-      if (axis <= last || !index.is_linear || index.coefficients[axis] != 1) return false;
-      last = axis;
+      const std::optional<AxisRun> run = RunOfIndex(i, index);
+      if (!run) return false;
+      runs.push_back(*run);
+      if (run->first < 0) continue;
+      if (run->first <= last) return false;
+      last = run->last;
+      for (size_t d = 0; d < node.axes.size(); ++d) is_read[d] = is_read[d] || index.uses[d];
     }
     // Axes that no index has would be repeated.
-    for (size_t d = 0; d < node.shape.size(); ++d) {
-      const bool is_read = std::count(axis_of.begin(), axis_of.end(), static_cast<int>(d)) > 0;
-      if (!is_read && layout_.nodes[i].box[d] > 1) return false;
+    for (size_t d = 0; d < box.size(); ++d) {
+      if (!is_read[d] && box[d] > 1) return false;
     }
     return true;
   }
@@ -203,9 +242,10 @@ class VectorGroup::Placer {
     size_t d = box.size();
     int64_t inner = 1;
     while (d > 0 && box[d - 1] == part[d - 1]) inner *= box[--d];
-    const bool is_aligned =
-        inner % isa::kVectorGroup == 0 && inner * ir::ByteSize(type) % kOnChipAlignment == 0;
-    return d == 0 || is_aligned ? std::optional(SegmentsOf(box, part)) : std::nullopt;
+    const Runs runs = SegmentsOf(box, part);
+    const bool is_aligned = (inner % isa::kVectorGroup == 0 || runs.count == 1) &&
+                            inner * ir::ByteSize(type) % kOnChipAlignment == 0;
+    return d == 0 || is_aligned ? std::optional(runs) : std::nullopt;
   }
   // The same for copies, which begin anywhere.
   static Runs SegmentsOf(const Shape& box, const Shape& part) {
@@ -218,10 +258,10 @@ class VectorGroup::Placer {
     return runs;
   }
 
-  // What a copy reads, as extents along its operand's dimensions.
-  Shape ReadBox(size_t i, const std::vector<int>& axis_of) const {
+  // What a copy reads for the extents `box` of its own, as extents along its operand's dimensions.
+  static Shape ReadBox(const std::vector<AxisRun>& axes, const Shape& box) {
     Shape part;
-    for (int axis : axis_of) part.push_back(axis < 0 ? 1 : layout_.nodes[i].box[axis]);
+    for (const AxisRun& run : axes) part.push_back(run.Extent(box));
     return part;
   }
 
@@ -235,14 +275,14 @@ class VectorGroup::Placer {
       placed.by_smem = placed.by_parts = at(from).by_parts = true;
       return;
     }
-    std::vector<int> axis_of;
-    if (!KeepsOrder(i, axis_of)) return;
+    std::vector<AxisRun> axes;
+    if (!KeepsOrder(i, axes)) return;
     if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
       placed.is_direct = true;
       return;
     }
     if (node.pads()) return;
-    const std::optional<Runs> runs = RunsOf(at(from).box, ReadBox(i, axis_of), node.type);
+    const std::optional<Runs> runs = RunsOf(at(from).box, ReadBox(axes, at(i).box), node.type);
     if (!runs) return;
     placed.is_inlined = true;
     for (size_t reader : group_.readers_[i]) {
@@ -278,11 +318,9 @@ class VectorGroup::Placer {
     const Placed& placed = layout_.nodes[operand.node];
     const Shape own = OwnExtents(operand, domain);
     if (!placed.is_inlined) return {placed.box, own};
-    std::vector<int> axis_of;
-    KeepsOrder(operand.node, axis_of);
-    Shape part;
-    for (int axis : axis_of) part.push_back(axis < 0 ? 1 : own[axis]);
-    return {layout_.nodes[list_[operand.node].operands[0].node].box, part};
+    std::vector<AxisRun> axes;
+    KeepsOrder(operand.node, axes);
+    return {layout_.nodes[list_[operand.node].operands[0].node].box, ReadBox(axes, own)};
   }
 
   // Whether the last tile leaves gaps between rows of the node's box, over which no instruction runs.
@@ -324,9 +362,7 @@ class VectorGroup::Placer {
   }
   void Count(size_t i, double cycles) { (at(i).is_same ? once_ : needs_.compute_cycles) += cycles; }
   // Of the cluster's cores for those of one.
-  int64_t Sharers(size_t i) const {
-    return layout_.nodes[i].by_parts ? machine().cores_per_cluster() : 1;
-  }
+  int64_t Sharers(size_t i) const { return layout_.nodes[i].by_parts ? card().cores : 1; }
   // Results of products have whole groups of lanes, and so has what is computed from them.
   int64_t Room(const Shape& box) const {
     if (!group_.has_products_ || box.empty()) return ElementCount(box);
@@ -335,18 +371,43 @@ class VectorGroup::Placer {
   }
   void Store(size_t i, bool is_moved) {
     const int64_t bytes = OnChipBytes(CeilDiv(Room(at(i).box), Sharers(i)), list_[i].type);
-    layout_.needs.nmem += bytes * (is_moved && !at(i).is_same ? 2 : 1);
+    layout_.needs.nmem += bytes * (is_moved && !at(i).is_same && !HasOneTile(t_) ? 2 : 1);
   }
+  // Of node i, an input or a copy from one: `part` of `whole`.
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = ElementCount(part) * ir::ByteSize(list_[i].type);
+    if (t_.smem) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
     if (at(i).is_same) {
-      once_load_ += static_cast<double>(machine().Get("gmem.latency")) +
-                    static_cast<double>(bytes * machine().cores() / Sharers(i)) /
-                        machine().gmem_bytes_per_cycle();
+      once_load_ +=
+          card().gmem_latency +
+          static_cast<double>(bytes * card().clusters * card().cores / Sharers(i)) / card().gmem;
       return;
     }
     needs_.moved_bytes += bytes;
     needs_.load_segments = std::max(needs_.load_segments, SegmentsOf(whole, part).count);
+  }
+
+  // The memory core brings what the cluster needs of the input, each core takes its part of that.
+  void LoadBySmem(size_t i, int64_t bytes, int64_t segments) {
+    const size_t from = list_[i].kind == Kind::kInput ? i : list_[i].operands[0].node;
+    Shape box;
+    for (size_t d = 0; d < list_[from].shape.size(); ++d) {
+      box.push_back(Size(needed_of_cluster_[from][d], list_[from].shape[d]));
+    }
+    cluster_loads_.push_back({ElementCount(box) * ir::ByteSize(list_[from].type),
+                              SegmentsOf(list_[from].shape, box).count,
+                              (group_.follows_[from] >> t_.split & 1) != 0});
+    const double copy = MoveCycles(bytes, segments);
+    (at(i).is_same ? once_copies_ : copies_) += copy;
+  }
+  // Between a core's NMEM and SMEM, at the same time as the other cores.
+  double MoveCycles(int64_t bytes, int64_t segments) const {
+    const double moved =
+        static_cast<double>(bytes) *
+        std::max(1 / card().move_port, static_cast<double>(card().cores) / card().smem);
+    const double waits =
+        static_cast<double>(segments) * card().smem_latency / card().move_outstanding;
+    return card().move_start + card().smem_latency + std::max(moved, waits);
   }
 
   void CountInput(size_t i) {
@@ -362,20 +423,20 @@ class VectorGroup::Placer {
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
     double cycles =
-        node.pads() ? VectorCycles(machine(), ElementCount(box) * ir::ByteSize(node.type)) : 0;
-    std::vector<int> axis_of;
-    const bool keeps = KeepsOrder(i, axis_of);
+        node.pads() ? VectorCycles(card(), ElementCount(box) * ir::ByteSize(node.type)) : 0;
+    std::vector<AxisRun> axes;
+    const bool keeps = KeepsOrder(i, axes);
     if (at(i).is_direct) {
       // Margins stand between the rows of a padded copy.
       const size_t from = node.operands[0].node;
-      Shape part = ReadBox(i, axis_of);
+      Shape part = ReadBox(axes, at(i).box);
       for (size_t d = 0; d < part.size(); ++d) part[d] = std::min(part[d], list_[from].shape[d]);
       Load(i, list_[from].shape, part);
       if (node.pads()) {
         needs_.load_segments = std::max(needs_.load_segments, SegmentsOf(box, part).count);
       }
     } else if (keeps) {
-      const Runs runs = SegmentsOf(at(node.operands[0].node).box, ReadBox(i, axis_of));
+      const Runs runs = SegmentsOf(at(node.operands[0].node).box, ReadBox(axes, at(i).box));
       cycles += group_.instructions_->CopyCycles(node.type, runs.count, runs.length);
     } else {
       // Along the last axis, if it is the operand's last index, elements stand side by side.
@@ -428,6 +489,7 @@ class VectorGroup::Placer {
     const Shape& box = placed.box;
     if (HasGaps(i)) layout_.needs.nmem = kTooMuch;
     placed.form = node.step.instruction;
+    placed.repeats.assign(node.operands.size(), -1);
     Runs own;
     own.length = ElementCount(box);
     int64_t row = 0;
@@ -444,7 +506,7 @@ class VectorGroup::Placer {
         use = Use::kWhole;
         if (runs->count > 1 || runs->length < own.length) own = *runs;
       } else if (row == 0 && runs && runs->count == 1) {
-        use = RowUse(node, o, has, box, placed.form, row);
+        use = RowUse(node, o, has, placed, row);
       }
       placed.uses.push_back(use);
       if (use == Use::kSpread) cycles += SpreadCycles(box, has, list_[operand.node].type);
@@ -456,12 +518,16 @@ class VectorGroup::Placer {
         for (size_t o = 0; o < placed.uses.size(); ++o) {
           if (placed.uses[o] != Use::kRow) continue;
           placed.uses[o] = Use::kSpread;
+          placed.repeats[o] = -1;
           cycles +=
               SpreadCycles(box, Has(box, node.operands[o]), list_[node.operands[o].node].type);
         }
       } else {
         own = {.count = own.length / row, .length = row};
       }
+    }
+    for (size_t o = 0; o < node.operands.size(); ++o) {
+      if (placed.repeats[o] >= 0) CountRepeats(i, o);
     }
     const bool is_row = placed.form != node.step.instruction;
     cycles += is_row ? group_.instructions_->Cycles(*placed.form, own.count, own.length)
@@ -474,22 +540,53 @@ class VectorGroup::Placer {
     if (placed.place < 0) Store(i, false);
   }
 
-  Use RowUse(const VectorNode& node, size_t operand, const std::vector<bool>& has, const Shape& box,
-             const isa::Instruction*& form, int64_t& row) const {
+  // How a lane reads an operand that is the same for all its rows: by the row form, if there is one. Rows that are no
+  // whole groups of the vector unit are repeated until they are.
+  Use RowUse(const VectorNode& node, size_t operand, const std::vector<bool>& has, Placed& placed,
+             int64_t& row) const {
+    const Shape& box = placed.box;
     size_t first = box.size();
     int64_t length = 1;
     while (first > 0 && (has[first - 1] || box[first - 1] == 1)) length *= box[--first];
-    for (size_t d = 0; d < first; ++d) {
+    size_t from = first;
+    while (length % isa::kVectorGroup != 0 && from > 0) length *= box[--from];
+    for (size_t d = 0; d < from; ++d) {
       if (has[d] && box[d] > 1) return Use::kSpread;
     }
-    if (length % isa::kVectorGroup != 0) return Use::kSpread;
+    // A row that is all that there is, is no row.
+    if (length % isa::kVectorGroup != 0 || (from < first && length == ElementCount(box))) {
+      return Use::kSpread;
+    }
     for (const Step::RowForm& row_form : node.step.row_forms) {
       if (row_form.operand != operand) continue;
-      form = row_form.instruction;
+      placed.form = row_form.instruction;
       row = length;
+      if (from < first) placed.repeats[operand] = static_cast<int>(from);
       return Use::kRow;
     }
     return Use::kSpread;
+  }
+
+  // The copies that make an operand of lane i a longer row, at its own place if the lane is in the loops of a reduction
+  // and the operand is not.
+  void CountRepeats(size_t i, size_t o) {
+    const VectorNode& node = list_[i];
+    const size_t operand = node.operands[o].node;
+    const std::vector<bool> has = Has(at(i).box, node.operands[o]);
+    int64_t segments = 1, length = 1, places = 1;
+    for (size_t d = 0; d < has.size(); ++d) {
+      const bool is_place = at(i).in_loop && !at(operand).in_loop && node.is_reduced[d] && has[d];
+      if (is_place) places *= node.shape[d];
+      if (static_cast<int>(d) >= at(i).repeats[o]) (has[d] ? length : segments) *= at(i).box[d];
+    }
+    const Type type = list_[operand].type;
+    layout_.needs.nmem += OnChipBytes(places * segments * length, type);
+    const double cycles = group_.instructions_->CopyCycles(type, places * segments, length);
+    if (at(operand).in_loop) {
+      Count(i, Times(i) * cycles);
+    } else {
+      Count(operand, cycles);
+    }
   }
 
   // Whether nobody needs operand `o`'s elements after lane i, which has one for each of its own.
@@ -527,13 +624,13 @@ class VectorGroup::Placer {
       }
       const auto [whole, part] = Source(operand, domain);
       const bool is_whole = is_row && whole == part && ElementCount(part) == results * row;
-      double cycles = VectorCycles(machine(), results * row * size);
+      double cycles = VectorCycles(card(), results * row * size);
       if (!is_whole) {
         at(i).has_copy = true;
         layout_.needs.nmem += OnChipBytes(results * row, node.type);
         cycles += group_.instructions_->CopyCycles(node.type, is_row ? results : results * count,
                                                    is_row ? count : 1);
-        if (row != count) cycles += VectorCycles(machine(), results * row * size);
+        if (row != count) cycles += VectorCycles(card(), results * row * size);
       }
       Count(i, cycles);
       return;
@@ -561,7 +658,7 @@ class VectorGroup::Placer {
              : HUGE_VAL;
     at(i).has_copy = gather < direct;
     if (at(i).has_copy) layout_.needs.nmem += OnChipBytes(results, node.type);
-    cycles = Times(node) * std::min(gather, direct) + VectorCycles(machine(), results * size);
+    cycles = Times(node) * std::min(gather, direct) + VectorCycles(card(), results * size);
     Count(i, cycles);
   }
 
@@ -612,15 +709,13 @@ class VectorGroup::Placer {
     const bool by_smem = at(from).by_smem;
     if (by_smem) {
       layout_.needs.smem += RoundUp(bytes, kOnChipAlignment);
-      once_load_ +=
-          static_cast<double>(bytes) / static_cast<double>(machine().Get("move_dma.port_bytes"));
+      once_load_ += static_cast<double>(bytes) / card().move_port;
     } else if (is_loaded) {
       once_ += group_.instructions_->WeightCopyCycles(list_[from].type, filters, depth);
     }
     if (is_loaded) return;
-    const int64_t loads = by_smem ? machine().clusters() : machine().cores();
-    once_load_ += static_cast<double>(machine().Get("gmem.latency")) +
-                  static_cast<double>(bytes * loads) / machine().gmem_bytes_per_cycle();
+    const int64_t loads = card().clusters * (by_smem ? 1 : card().cores);
+    once_load_ += card().gmem_latency + static_cast<double>(bytes * loads) / card().gmem;
   }
 
   void CountResult() {
@@ -635,8 +730,10 @@ class VectorGroup::Placer {
     size_t room = result.node;
     while (at(room).place >= 0) room = at(room).place;
     const bool is_moved = list_[room].kind == Kind::kInput || at(room).is_direct;
-    if (!is_moved) layout_.needs.nmem += OnChipBytes(ElementCount(at(room).box), type);
-    needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
+    if (!is_moved && !HasOneTile(t_)) {
+      layout_.needs.nmem += OnChipBytes(ElementCount(at(room).box), type);
+    }
+    if (!t_.smem) needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
     needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
     needs_.nmem_bytes = layout_.needs.nmem;
     double outer = 1;
@@ -648,19 +745,76 @@ class VectorGroup::Placer {
     int64_t tiles = 1;
     for (size_t d = 0; d < t_.tile.size(); ++d) tiles *= CeilDiv(t_.core[d], t_.tile[d]);
     if (t_.part > 0) tiles *= CeilDiv(list_[group_.parted_].reduced[0], t_.part);
+    if (t_.smem) return CountShared(tiles, type);
     if (once_load_ > 0 || once_ > 0) {
       layout_.cost.Phase("before the tiles", outer);
       layout_.cost.Lane();
       layout_.cost.Add("loads", mapping::kGmem, once_load_);
       layout_.cost.Add("computation", mapping::kVectorUnit, once_);
     }
-    layout_.cost.Append(PipelinedParts(machine(), tiles, needs_));
+    layout_.cost.Append(PipelinedParts(card(), tiles, needs_));
+  }
+
+  // The cost where a cluster's inputs and results cross GMEM by its memory core: all of them before the first tile and
+  // after the last.
+  void CountShared(int64_t tiles, Type type) {
+    const mapping::CardFacts& card = group_.card_;
+    const int64_t pieces = CeilDiv(group_.output_.shape()[t_.split], ClusterExtents()[t_.split]);
+    const auto clusters = static_cast<double>(std::min(card.clusters, pieces));
+    const double port =
+        std::min({card.memory_core_port, card.link, card.gmem * mapping::kTogether / clusters});
+    const std::string_view binds =
+        port < std::min(card.memory_core_port, card.link) ? mapping::kGmem : mapping::kMemoryCore;
+    const double trip = card.io_start + card.latency + card.dram_latency + card.drain;
+    const int64_t turns = group_.Turns(t_);
+    const auto move = [&](std::string_view what, int64_t bytes, int64_t segments, double at_once) {
+      layout_.cost.Add(what, binds, static_cast<double>(bytes) / port);
+      layout_.cost.Add(what, mapping::kWaits,
+                       trip + static_cast<double>(segments - 1) * card.latency / at_once);
+    };
+    const auto load = [&](bool moves) {
+      for (const ClusterLoad& input : cluster_loads_) {
+        if (input.moves == moves) move("loads", input.bytes, input.segments, card.strided_reads);
+      }
+    };
+    const Shape extents = ClusterExtents();
+    const int64_t results = ElementCount(extents) * ir::ByteSize(type);
+    const auto store = [&] {
+      move("results", results, SegmentsOf(group_.output_.shape(), extents).count,
+           card.memory_core_stores);
+    };
+    for (const ClusterLoad& input : cluster_loads_) {
+      layout_.needs.smem +=
+          RoundUp(input.bytes, kOnChipAlignment) * (input.moves && turns > 1 ? 2 : 1);
+    }
+    layout_.needs.smem += RoundUp(results, kOnChipAlignment) * (turns > 1 ? 2 : 1);
+    const int64_t tile = ElementCount(t_.tile) * ir::ByteSize(type);
+    const double copies = copies_ + MoveCycles(tile, SegmentsOf(extents, t_.tile).count);
+    const auto all = static_cast<double>(tiles);
+    layout_.cost.Phase("before", 1), layout_.cost.Lane();
+    load(false), load(true);
+    layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
+    layout_.cost.Add("copies", mapping::kMoveDma, once_copies_);
+    layout_.cost.Add("computation", mapping::kVectorUnit, once_ + all * needs_.compute_cycles);
+    // Of several tiles copies are made meanwhile, but for the first and the last.
+    layout_.cost.Add("copies", mapping::kMoveDma,
+                     copies + (all - 1) * std::max(0.0, copies - needs_.compute_cycles));
+    layout_.cost.Add("queues", mapping::kWaits, all * card.drain + 2 * card.barrier);
+    if (turns > 1) layout_.cost.Lane(), load(true), store();
+    layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
   }
 
   const VectorGroup& group_;
   const Tiling& t_;
   const std::vector<VectorNode>& list_;
   Layout layout_;
+  struct ClusterLoad {
+    int64_t bytes, segments;
+    bool moves;  // with the turns
+  };
+  std::vector<ClusterLoad> cluster_loads_;  // t_.smem
+  double copies_ = 0, once_copies_ = 0;     // between SMEM and NMEM, of a tile and once
+  Ranges needed_of_cluster_;
   Ranges needed_of_tile_, needed_of_core_;
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;

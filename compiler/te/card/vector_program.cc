@@ -45,9 +45,12 @@ class VectorGroup::Builder {
       spread = Spread(list_[result.node].name, group_.output_.shape(), t_.tile, has, {},
                       [&](const Axes& at) { return Element(result, at); });
     }
-    const Tensor y = Compute(group_.output_.name(), group_.output_.shape(), [&](const Axes& at) {
-      return spread ? spread(at) : Element(result, at);
-    });
+    const std::string& name = group_.output_.name();
+    const Shape& shape = group_.output_.shape();
+    shared_ = Compute(t_.smem ? StrCat(name, ".cluster") : name, shape,
+                      [&](const Axes& at) { return spread ? spread(at) : Element(result, at); });
+    const Tensor y =
+        t_.smem ? Compute(name, shape, [&](const Axes& at) { return shared_(at); }) : shared_;
     Schedule s(y);
     return Program(s, y);
   }
@@ -114,6 +117,8 @@ class VectorGroup::Builder {
                 const std::vector<bool>& has, const Extra& where, const F& element);
 
   Tensor Make(size_t i);
+  // An operand of a lane as a longer row; the dimensions of the lane that it has.
+  std::pair<Tensor, std::vector<size_t>> Repeat(size_t i, size_t o);
   Tensor MakeLane(size_t i);
   Tensor MakeReduce(size_t i);
   Tensor MakeProduct(size_t i);
@@ -136,7 +141,9 @@ class VectorGroup::Builder {
     Axis around, core, tile;
   };
   // Clusters and cores share the output, each goes through its part tile by tile.
-  Loops ShareOutput(Stage& y) const;
+  Loops ShareOutput(Stage& y, bool has_clusters = true) const;
+  // The loops over clusters and over their turns of an output that comes from SMEM, where cores share the results.
+  std::pair<Axis, Axis> ShareByClusters(Schedule& s, const Tensor& y) const;
   // Computes a tensor in the loops of a reduction, with each part of what is reduced, or at `loop` of the output; by a
   // copy if no instruction is named.
   void Place(Schedule& s, const Tensor& y, const Axis& loop, const Extra& what,
@@ -161,6 +168,7 @@ class VectorGroup::Builder {
   std::map<size_t, std::pair<Stage*, Axis>> parts_;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
   Axis part_;
+  Tensor shared_;  // what the cores compute: the output, or the cluster's part of it in SMEM
 };
 
 template <typename F>
@@ -243,10 +251,44 @@ Tensor VectorGroup::Builder::MakeProduct(size_t i) {
   return channel;
 }
 
+std::pair<Tensor, std::vector<size_t>> VectorGroup::Builder::Repeat(size_t i, size_t o) {
+  const VectorNode& node = list_[i];
+  const Placed& placed = layout_.nodes[i];
+  const Operand& operand = node.operands[o];
+  const Placed& source = layout_.nodes[operand.node];
+  // The reduced dimensions first, so that what is one row stands side by side.
+  std::vector<size_t> order;
+  for (const bool is_reduced : {true, false}) {
+    for (size_t d = 0; d < node.shape.size(); ++d) {
+      const bool has =
+          std::count(operand.dimensions.begin(), operand.dimensions.end(), static_cast<int>(d)) > 0;
+      if ((!node.is_reduced.empty() && node.is_reduced[d]) != is_reduced) continue;
+      if (has || (!is_reduced && static_cast<int>(d) >= placed.repeats[o])) order.push_back(d);
+    }
+  }
+  Shape shape;
+  for (size_t d : order) shape.push_back(node.shape[d]);
+  const Tensor rows = Compute(StrCat(list_[operand.node].name, ".", i, ".", o, ".rows"), shape,
+                              [&](const Axes& own) {
+                                Axes at(node.shape.size());
+                                for (size_t k = 0; k < order.size(); ++k) at[order[k]] = own[k];
+                                return Element(operand, at);
+                              });
+  extras_.push_back({.tensor = rows,
+                     .reduction = source.in_loop ? node.reduction : -1,
+                     .is_same = source.in_loop ? placed.is_same : source.is_same,
+                     .is_parted = source.in_loop && node.reduction >= 0});
+  return {rows, order};
+}
+
 Tensor VectorGroup::Builder::MakeLane(size_t i) {
   const VectorNode& node = list_[i];
   const Placed& placed = layout_.nodes[i];
   std::vector<Tensor> spreads(node.operands.size());
+  std::vector<std::pair<Tensor, std::vector<size_t>>> rows(node.operands.size());
+  for (size_t o = 0; o < node.operands.size(); ++o) {
+    if (placed.repeats[o] >= 0) rows[o] = Repeat(i, o);
+  }
   for (size_t o = 0; o < node.operands.size(); ++o) {
     if (placed.uses[o] != Use::kSpread) continue;
     std::vector<bool> has(node.shape.size());
@@ -265,6 +307,12 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
       Compute(StrCat(node.name, ".", i), AtLeastOne(node.shape), [&](const Axes& at) {
         absl::flat_hash_map<Expr, Expr> elements;
         for (size_t o = 0; o < node.operands.size(); ++o) {
+          if (rows[o].first) {
+            Axes own;
+            for (size_t d : rows[o].second) own.push_back(at[d]);
+            elements[node.step.elements[o]] = rows[o].first(own);
+            continue;
+          }
           elements[node.step.elements[o]] =
               spreads[o] ? spreads[o](at) : Element(node.operands[o], at);
         }
@@ -368,37 +416,65 @@ void VectorGroup::Builder::PlaceWeights(Schedule& s, const Tensor& y, size_t i, 
 
 absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
   on_chip_ = tensors_;
+  std::vector<std::pair<Tensor, bool>> of_clusters;  // and whether it moves with the turns
   for (size_t i = 0; i < list_.size(); ++i) {
-    if (!layout_.nodes[i].is_loaded) continue;
-    on_chip_[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
+    Tensor from = tensors_[i];
+    const bool is_read = list_[i].kind == Kind::kInput && !readers_[i].empty();
+    if (t_.smem && is_read) {
+      from = s.CacheRead(from, isa::kSmem, readers_[i]);
+      of_clusters.emplace_back(from, (group_.follows_[i] >> t_.split & 1) != 0);
+    }
+    if (layout_.nodes[i].is_loaded) on_chip_[i] = s.CacheRead(from, isa::kNmem, readers_[i]);
   }
-  const Loops loops = ShareOutput(s[y]);
+  if (t_.smem) {
+    const auto [cluster, turn] = ShareByClusters(s, y);
+    for (const auto& [part, moves] : of_clusters) {
+      s[part].ComputeAt(s[y], moves ? turn : cluster).SetScope(isa::kSmem);
+      s[part].Pragma(s[part].axis(0), "memcpy");
+      if (moves && group_.Turns(t_) > 1) s[part].DoubleBuffer();
+    }
+  }
+  const Loops loops = ShareOutput(s[shared_], !t_.smem);
   for (size_t i = 0; i < list_.size(); ++i) {
     if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, loops.around, loops.core);
   }
   // Reductions first: others are computed in their loops.
   for (size_t i = list_.size(); i-- > 0;) {
-    if (list_[i].kind == Kind::kReduce) PlaceReduction(s, y, loops, i);
+    if (list_[i].kind == Kind::kReduce) PlaceReduction(s, shared_, loops, i);
   }
-  for (size_t i = 0; i < list_.size(); ++i) PlaceNode(s, y, loops, i);
+  for (size_t i = 0; i < list_.size(); ++i) PlaceNode(s, shared_, loops, i);
   for (const Extra& extra : extras_) {
     if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
-    Place(s, y, extra.is_same ? loops.core : loops.tile, extra);
+    Place(s, shared_, extra.is_same ? loops.core : loops.tile, extra);
   }
   DoubleBufferMoved(s);
   return Lower(s);
 }
 
-VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y) const {
-  const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
-  const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
+std::pair<Axis, Axis> VectorGroup::Builder::ShareByClusters(Schedule& s, const Tensor& y) const {
+  const int64_t turns = group_.Turns(t_);
+  auto [cid, rest] = s[y].Split(s[y].axis(t_.split), t_.core[t_.split] * group_.RunsOfCluster(t_));
+  Axis turn = cid;
+  if (turns > 1) std::tie(cid, turn) = s[y].Split(cid, turns);
+  std::vector<Axis> order = {cid};
+  if (turns > 1) order.push_back(turn);
+  const size_t inside = order.size();
+  for (size_t d = 0; d < y.rank(); ++d) order.push_back(d == t_.split ? rest : s[y].axis(d));
+  s[y].Reorder(order).Bind(cid, isa::kClusterAxis).Pragma(order[inside], "memcpy");
+  s[shared_].ComputeAt(s[y], turn).SetScope(isa::kSmem);
+  if (turns > 1) s[shared_].DoubleBuffer();
+  return {cid, turn};
+}
+
+VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y, bool has_clusters) const {
+  const int64_t runs = group_.RunsOfCluster(t_);
   Axis cid, core, side;
   std::vector<Axis> outer, tiles, elements;
   const std::vector<Axis> axes = y.leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
     Axis rest = axes[d];
     if (d == t_.split) {
-      std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
+      if (has_clusters) std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
       std::tie(core, rest) = y.Split(rest, t_.core[d]);
     } else if (t_.across > 1 && d == t_.apart) {
       std::tie(side, rest) = y.Split(rest, t_.core[d]);
@@ -412,7 +488,8 @@ VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y) const {
     tiles.resize(1);
     std::tie(tiles[0], elements[0]) = y.Split(elements[0], t_.tile[0]);
   }
-  std::vector<Axis> order = {cid};
+  std::vector<Axis> order;
+  if (has_clusters) order.push_back(cid);
   order.insert(order.end(), outer.begin(), outer.end());
   order.push_back(core);
   if (side) order.push_back(side);
@@ -423,7 +500,8 @@ VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y) const {
   loops.core = side ? y.Fuse(core, side) : core;
   loops.tile = y.Fuse(tiles);
   loops.around = outer.empty() ? cid : y.Fuse(outer);
-  y.Bind(cid, isa::kClusterAxis).Bind(loops.core, isa::kCoreAxis).Pragma(elements[0], "memcpy");
+  if (has_clusters) y.Bind(cid, isa::kClusterAxis);
+  y.Bind(loops.core, isa::kCoreAxis).Pragma(elements[0], "memcpy");
   return loops;
 }
 
@@ -497,6 +575,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
 
 // What is loaded or stored has two copies: one is moved while the other is used.
 void VectorGroup::Builder::DoubleBufferMoved(Schedule& s) const {
+  if (HasOneTile(t_)) return;
   std::vector<bool> is_taken(list_.size()), is_moved(list_.size());
   is_moved[group_.nodes_.result.node] = true;
   for (size_t i = 0; i < list_.size(); ++i) {

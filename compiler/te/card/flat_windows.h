@@ -1,0 +1,31 @@
+// Reductions over windows of an image as reductions over one run of pixels, so that one vector instruction goes over
+// all rows of a tile, and begins where vector instructions may:
+//
+//   S[y, x, c] = sum of P[y + r, x + s, c] * F[r, s, c] over r, s        P: 8 x 8 x 48 of f32, S: 6 x 6 x 48
+//
+//     -->   P'[y, x, c]       = P[y, x, c], rows of 12 pixels
+//           W[v, k, w, c]     = pixel 2k + v + w of P'                   v, w < 2: 96 elements are 3 times 128 bytes
+//           S'[q, h, w, c]    = sum of W[o % 2, 2q + h + o / 2, w, c] * F[r, s, c]       o = 12r + s
+//           S[y, x, c]        = S'[3y + x / 4, x / 2 % 2, x % 2, c]      4 pixels are 3 times 64 elements
+//
+// Between the rows of S, pixels are computed that nobody reads.
+#ifndef COMPILER_TE_CARD_FLAT_WINDOWS_H_
+#define COMPILER_TE_CARD_FLAT_WINDOWS_H_
+
+#include <optional>
+
+#include "compiler/te/graph.h"
+
+namespace polynao::te {
+
+// The graph of `output` with such reductions rewritten, as a graph of its own in the same context; nothing if none of
+// its computes is one: windows of the last dimensions but one of a tensor, with one element of the last for each of the
+// result's. Strides: the image is taken apart into its rows and columns by their remainders first.
+// `channels`: of the last dimension those that a core has; they divide it. `shifts`: with a copy of the image for each
+// distance from where vector instructions may begin; nothing if there is one such distance. Without, places of a window
+// that begin elsewhere are copied for themselves.
+std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts);
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_FLAT_WINDOWS_H_
