@@ -118,9 +118,10 @@ class StreamCost {
   // Elementwise work of a step, and copies of what it loaded and of its results.
   void AddElementwise() {
     cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.pixels, s_.lanes));
-    if (m_.results_by_smem) return;
+    if (m_.results_by_smem || (m_.StoresBlocks() && s_.loaded_bytes == 0)) return;
     // A copy to where all channels of a pixel are; another one of what was loaded.
-    const auto copies = static_cast<double>(layer_.result_bytes + s_.loaded_bytes);
+    const auto copies =
+        static_cast<double>((m_.StoresBlocks() ? 0 : layer_.result_bytes) + s_.loaded_bytes);
     cost_.Add("copies", kVectorUnit,
               (s_.loaded_bytes > 0 ? 2 : 1) * card_.vector_start +
                   outputs_ * copies / card_.vector_bytes);
@@ -239,6 +240,13 @@ class StreamCost {
   }
 
   void AddResults() {
+    if (m_.StoresBlocks()) {
+      const double segments = s_.lanes < layer_.channels ? static_cast<double>(s_.pixels) : 1.0;
+      cost_.Phase("results", blocks_), cost_.Lane();
+      Add("results", ByCores(outputs_ * static_cast<double>(layer_.result_bytes), segments,
+                             card_.store_segments));
+      return;
+    }
     cost_.Phase("after", 1), cost_.Lane();
     const double bytes = cluster_outputs_ * static_cast<double>(layer_.result_bytes);
     if (m_.results_by_smem) {

@@ -134,7 +134,8 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
         OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
   } else {
     const int64_t outputs = s.pixels * RoundUp(s.cluster_channels, isa::kVectorGroup);
-    needs.nmem += OnChip(outputs * layer.result_bytes) + OnChip(outputs * s.loaded_bytes);
+    needs.nmem += OnChip(outputs * s.loaded_bytes);
+    if (!m.StoresBlocks()) needs.nmem += OnChip(outputs * layer.result_bytes);
   }
   needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);

@@ -35,6 +35,9 @@ struct Mapping {
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
   bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
 
+  // Whether a core stores the results of each block by themselves: its image is not there for all of them either.
+  bool StoresBlocks() const { return image_in_parts && !results_by_smem; }
+
   bool operator==(const Mapping&) const = default;
 
   // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 image_in_parts=0 parts=1 results_by_smem=1

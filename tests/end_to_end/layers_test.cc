@@ -368,9 +368,11 @@ TEST(LayersTest, EveryKindOfGroups) {
       ASSERT_TRUE(all.ok()) << all.status();
       std::set<std::vector<int64_t>> seen;
       for (const kernels::RankedSchedule& schedule : *all) {
-        const std::vector<int64_t> kind = {schedule.choice.at("merged"),
-                                           schedule.choice.at("shared"),
-                                           schedule.choice.at("across")};
+        std::vector<int64_t> kind;
+        for (const char* name : {"merged", "shared", "across", "flat", "shifts", "smem"}) {
+          const auto it = schedule.choice.find(name);
+          kind.push_back(it == schedule.choice.end() ? -1 : it->second);
+        }
         if (!seen.insert(kind).second) continue;
         kernels::OperatorCase chosen = *c;
         chosen.schedule = schedule.choice;

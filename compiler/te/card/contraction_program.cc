@@ -52,7 +52,7 @@ class ContractionGroup::Builder {
     for (size_t k = levels_.size(); k-- > 0;) MakeLevel(k);
     const size_t result = group_.levels_[0].steps.result;
     const auto element = [&](const Axes& at) { return Element(0, result, at); };
-    if (t_.stream) {
+    if (t_.stream && !StoresBlocks()) {
       whole_ =
           graph_.Compute(StrCat(group_.output_.name(), ".whole"), group_.output_.shape(), element);
       levels_[0].readers[result].push_back(whole_);
@@ -60,6 +60,7 @@ class ContractionGroup::Builder {
     } else {
       y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(), element);
       levels_[0].readers[result].push_back(y_);
+      if (t_.stream) whole_ = y_;
     }
     Schedule s(y_);
     ASSIGN_OR_RETURN(ir::Function function, Program(s));
@@ -83,6 +84,7 @@ class ContractionGroup::Builder {
         dense;  // the same if it is padded, or a copy of results without gaps
   };
 
+  bool StoresBlocks() const { return t_.stream && t_.stream->StoresBlocks(); }
   Expr Zero() const { return graph_.context().Int(graph_.index_type(), 0); }
 
   // Coordinates along the dimensions of `varies`; at least one.
@@ -287,7 +289,7 @@ class ContractionGroup::Builder {
   }
 
   // A core's block of rows and columns, its results made block by block of channels: whole in NMEM, or in SMEM, where
-  // those of the cluster's cores meet.
+  // those of the cluster's cores meet, or stored block by block.
   Loops StreamOutput(Schedule& s) const {
     Stage& y = s[y_];
     Stage& whole = s[whole_];
@@ -320,20 +322,20 @@ class ContractionGroup::Builder {
       Axis core_channel;
       std::tie(core_channel, c) = shared.Split(c, t_.block);
       cores.push_back(core_channel);
+    } else if (StoresBlocks()) {
+      std::tie(blocks, c) = shared.Split(c, t_.block);
     }
     inside.push_back(c);
-    std::vector<Axis> order = t_.stream->results_by_smem ? cores : std::vector<Axis>{cid};
-    if (t_.stream->results_by_smem) {
-      order.push_back(blocks);
-    } else {
-      order.insert(order.end(), cores.begin(), cores.end());
-    }
+    std::vector<Axis> order;
+    if (!t_.stream->results_by_smem) order.push_back(cid);
+    order.insert(order.end(), cores.begin(), cores.end());
+    if (blocks) order.push_back(blocks);
     order.insert(order.end(), inside.begin(), inside.end());
     shared.Reorder(order);
     Loops loops;
     loops.tid = cores.size() == 1 ? cores[0] : shared.Fuse(cores);
     shared.Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
-    if (!t_.stream->results_by_smem) {
+    if (!blocks) {
       whole.ComputeAt(y, loops.tid).SetScope(isa::kNmem);
       std::tie(blocks, c) = whole.Split(whole.axis(group_.channel()), t_.block);
       order = {blocks};
