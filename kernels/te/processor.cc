@@ -32,19 +32,20 @@ class Fused : public ir::Mutator {
 
 }  // namespace
 
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output) {
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output,
+                                               const ProcessorOptions& options) {
   te::Schedule s(output);
   for (const te::Operation& operation : output.graph()->operations) {
     if (operation.kind != te::Operation::Kind::kCompute) continue;
     const te::Tensor tensor(output.graph(), &operation);
     if (!(tensor == output) && !operation.bodies[0].reducer) s[tensor].ComputeInline();
   }
-  ASSIGN_OR_RETURN(ir::Function function, Lower(s));
-  function.body = Fused().Mutate(function.body);
-  poly::ScheduleOptions options;
-  options.machine = poly::HostMachine(static_cast<int>(std::thread::hardware_concurrency()));
-  RETURN_IF_ERROR(poly::Schedule(function, options).status());
-  return function;
+  ASSIGN_OR_RETURN(ir::Function result, Lower(s));
+  result.body = Fused().Mutate(result.body);
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  RETURN_IF_ERROR(poly::Schedule(result, {.machine = poly::HostMachine(threads)}).status());
+  return result;
 }
 
 }  // namespace polynao::kernels

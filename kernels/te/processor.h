@@ -12,7 +12,11 @@ namespace polynao::kernels {
 // elementwise is computed where it is read, and a sum of products of floats rounds each product and its sum once:
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output);
+struct ProcessorOptions {
+  int threads = 0;  // 0: as many as the machine runs at once
+};
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output,
+                                               const ProcessorOptions& options = {});
 
 }  // namespace polynao::kernels
 
