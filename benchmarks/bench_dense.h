@@ -44,8 +44,8 @@ inline constexpr int kDenseRounds = 5;
 // reason. `sizes` of a row are "macs" and "bytes", which must cross memory once; figures of this compiler's entries are
 // "mac_ms" and "memory_ms": what these take at the rates that this machine shows (RoofOn).
 //
-// onednn runs on weights that it has reordered before, onednn-reorder reorders them in each run. openblas and nao-auto
-// take the weights as they are.
+// onednn and nao-packed run on weights that they have reordered before, onednn-reorder reorders them in each run.
+// openblas and nao-auto take the weights as they are. The figure "pack_ms" is what packing takes nao-packed.
 //
 // Errors: an unknown size or peer, a malformed filter, one that no layer passes, `known` of another run.
 absl::StatusOr<Comparison> RunDense(const DenseSettings& settings);

@@ -2,6 +2,10 @@
 #ifndef KERNELS_TE_PROCESSOR_H_
 #define KERNELS_TE_PROCESSOR_H_
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 #include "compiler/te/graph.h"
@@ -12,11 +16,20 @@ namespace polynao::kernels {
 // elementwise is computed where it is read, and a sum of products of floats rounds each product and its sum once:
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output);
+
 struct ProcessorOptions {
-  int threads = 0;  // 0: as many as the machine runs at once
+  int threads = 0;                          // 0: as many as the machine runs at once
+  std::vector<std::string> constants = {};  // placeholders whose values are known before the run
 };
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output,
-                                               const ProcessorOptions& options = {});
+struct ProcessorFunctions {
+  ir::Function run;
+  // Packs panels of constants, which are parameters of `run` in their place. Nothing: `run` takes
+  // all as they are.
+  std::optional<ir::Function> before = {};
+};
+absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
+                                                     const ProcessorOptions& options);
 
 }  // namespace polynao::kernels
 

@@ -147,7 +147,7 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
   }
   if (!uses(result.column_operand, *lane) || uses(result.row_operand, *lane)) return std::nullopt;
   result.columns.push_back(*lane);
-  if (result.rows.empty() || result.sums.empty()) return std::nullopt;
+  if (result.sums.empty()) return std::nullopt;
   if (!IsBox(statement.domain, scop.context)) return std::nullopt;
   if (!StoresEachOnce(write->map.intersect_domain(statement.domain), result.sums))
     return std::nullopt;

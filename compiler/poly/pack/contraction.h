@@ -23,7 +23,8 @@ namespace polynao::poly {
 struct Contraction {
   const Statement* statement = nullptr;
   std::vector<size_t> batch = {};  // select the element and both operands
-  std::vector<size_t> rows = {};   // select the element and the row operand
+  std::vector<size_t> rows =
+      {};  // select the element and the row operand; none: a product of one row
   std::vector<size_t> columns =
       {};  // select the element and the column operand; the last one walks along a row of memory
   std::vector<size_t> sums = {};                                 // select operands only

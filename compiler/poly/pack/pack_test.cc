@@ -234,6 +234,78 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// The run with what comes before it, as one function.
+ir::Function Joined(const ir::Function& original, const ir::Function& before,
+                    const ir::Function& run) {
+  ir::Function joined = original;
+  joined.body = original.context->Seq({before.body, run.body});
+  for (const ir::Param& param : before.params) {
+    if (param.access != ir::Access::kOut) continue;
+    joined.body = original.context->Allocate(param.buffer, joined.body);
+  }
+  return joined;
+}
+
+// Weights that are known before the run are packed by a function of its own,
+// also for a single row, whose weights would take longer to pack than to use.
+TEST(PackTest, ColumnsOfConstantsArePackedBefore) {
+  for (const char* type : {"f32", "i8"}) {
+    const std::string sum = type[0] == 'f' ? "f32" : "i32";
+    const auto wide = [&](const std::string& operand) {
+      return sum == "i32" ? StrCat("cast(i32, ", operand, ")") : operand;
+    };
+    for (const int64_t rows : {1, 2, 3, 5, 17}) {
+      for (const int64_t columns : {1, 4, 9, 33}) {
+        for (const int64_t sums : {1, 7, 40, 83}) {
+          const std::string text =
+              StrCat("func f(A: ", type, "[", rows, ", ", sums, "] in, B: ", type, "[", columns,
+                     ", ", sums, "] in, D: ", sum, "[", columns, "] in, C: ", sum, "[", rows, ", ",
+                     columns, "] out) {\n  for (i, 0, ", rows, ") { for (j, 0, ", columns,
+                     ") {\n    C[i, j] = D[j]\n    for (k, 0, ", sums, ") { C[i, j] = C[i, j] + ",
+                     wide("A[i, k]"), " * ", wide("B[j, k]"), " } } }\n}\n");
+          const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+          ASSERT_TRUE(function.ok()) << function.status();
+          ScheduleOptions options = PackAll();
+          options.constants = {"B"};
+          if (sum == "i32") {
+            options.machine.vector_bytes = 64;
+            options.machine.features = {"avx512vnni"};
+          }
+          ir::Function run = *function;
+          const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+          ASSERT_TRUE(report.ok()) << report.status();
+          ASSERT_TRUE(report->before.has_value()) << text << report->ToString();
+          EXPECT_EQ(report->before->name, "f_before");
+          EXPECT_EQ(run.params[1].name(), "column.panels");
+          EXPECT_EQ(run.params.size(), sum == "i32" ? 5 : 4);
+          EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "")
+              << report->ToString() << ir::Print(*report->before) << ir::Print(run);
+        }
+      }
+    }
+  }
+}
+
+// A function whose size is not known has no place for panels, and one that
+// stores its weights no constants.
+TEST(PackTest, OtherColumnsArePackedInTheRun) {
+  ScheduleOptions options = PackAll();
+  options.constants = {"B"};
+  for (const char* shape : {"n, n", "5, 5"}) {
+    const std::string count = shape[0] == 'n' ? "n" : "5";
+    const absl::StatusOr<ir::Function> function = ir::ParseFunction(
+        StrCat("func f(A: f32[", shape, "] in, B: f32[", shape, "] in, C: f32[", shape,
+               "], n: i32) {\n  for (i, 0, ", count, ") { for (j, 0, ", count, ") { for (k, 0, ",
+               count, ") {\n    C[i, j] = C[i, j] + B[i, k] * A[k, j] } } }\n}\n"));
+    ASSERT_TRUE(function.ok()) << function.status();
+    ir::Function run = *function;
+    const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_FALSE(report->before.has_value());
+    EXPECT_EQ(run.params.size(), 4);
+  }
+}
+
 // What is no contraction, or has no panels.
 TEST(PackTest, LeavesOthersAlone) {
   for (const char* text : {

@@ -23,6 +23,7 @@ struct ContractionLoops {
 // A block of sums: iterations [first_run, first_run + runs) of the outer loops of sums, and [first, first + count) of
 // the last one. Panels have them one after the other: sum number run * count + iteration.
 struct SumBlock {
+  ir::Expr number;  // of the block
   ir::Expr first_run, runs, first, count;
   ir::Expr is_first;  // holds in the block that the sums begin with
   ir::Expr is_last;   // and in the one that they end with
