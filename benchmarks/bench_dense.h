@@ -42,7 +42,8 @@ inline constexpr int kDenseRounds = 5;
 // which run in turns. Values are compared with those of the first implementation: floats within 1e-4 of the largest,
 // integers exactly. Peers that this machine lacks, and layers that a library does not have, are skipped with the
 // reason. `sizes` of a row are "macs" and "bytes", which must cross memory once; figures of this compiler's entries are
-// "mac_ms" and "memory_ms": what these take at the rates that this machine shows (RoofOn).
+// "mac_ms" and "memory_ms": what these take at the rates that this machine shows (RoofOn); 0 for bytes that its last
+// cache holds from run to run.
 //
 // onednn and nao-packed run on weights that they have reordered before, onednn-reorder reorders them in each run.
 // openblas and nao-auto take the weights as they are. The figure "pack_ms" is what packing takes nao-packed.

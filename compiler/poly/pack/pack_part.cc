@@ -266,6 +266,7 @@ absl::StatusOr<bool> Pack(const Scop& scop, const ScheduleOptions& options,
   if (!options.parallel) machine.cores = 1;
   candidate.packed =
       WritePackedCode(scop, candidate.contraction, machine, assumed, options.constants, otherwise);
+  if (!candidate.packed->code) return false;
   if (candidate.contraction.rows.empty() && !candidate.packed->before) return false;
   const PackPlan& plan = candidate.packed->plan;
   if (options.packing == Packing::kAll) return true;

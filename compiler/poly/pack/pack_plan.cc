@@ -122,6 +122,24 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
 
 }  // namespace
 
+PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine) {
+  PackPlan plan;
+  plan.lanes = std::max<int64_t>(machine.vector_bytes / shape.bytes, 1);
+  // Loads of the row operand are operands of the multiply-adds; a half of the registers is enough for the sums.
+  const int64_t most = std::max(machine.vector_registers / 2 - 2, 1);
+  plan.rows = Balanced(shape.rows, most);
+  const bool is_short = static_cast<double>(plan.rows) < kPerCycle * kLatency;
+  if (is_short && shape.columns > static_cast<double>(plan.lanes)) plan.vectors = 2;
+  plan.run = static_cast<int64_t>(shape.sums);
+  plan.runs = static_cast<int64_t>(shape.outer_sums);
+  const double vectors = std::ceil(shape.columns / static_cast<double>(plan.lanes));
+  const double lanes = shape.batch * Tiles(shape.rows, plan.rows) * static_cast<double>(plan.rows) *
+                       vectors * shape.outer_sums * shape.sums;
+  plan.cycles = lanes / kPerCycle / machine.cores;
+  plan.least_cycles = plan.cycles / vectors * shape.columns / static_cast<double>(plan.lanes);
+  return plan;
+}
+
 PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine) {
   const double lanes = std::max<double>(
       static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes), 1);

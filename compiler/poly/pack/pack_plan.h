@@ -54,6 +54,9 @@ struct PackPlan {
   int64_t padded_depth() const { return (depth() + group - 1) / group * group; }
 };
 
+// The plan for vectors that are multiplied element by element: all sums at a time, and enough chains of additions.
+PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine);
+
 // The fastest plan. `cycles` has what arithmetic, loads, packing, elements in memory and starts of threads take.
 PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine);
 

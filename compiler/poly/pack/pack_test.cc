@@ -306,6 +306,44 @@ TEST(PackTest, OtherColumnsArePackedInTheRun) {
   }
 }
 
+// Depthwise convolutions: channels of the image and of the filter are multiplied lane by lane, at all edges.
+TEST(PackTest, LaneByLane) {
+  for (const int64_t stride : {1, 2}) {
+    for (const int64_t pad : {0, 1, 2}) {
+      for (const int64_t channels : {3, 4, 9}) {
+        for (const int64_t out : {1, 2, 5, 8}) {
+          const int64_t in = (out - 1) * stride + 3 - 2 * pad;
+          if (in < 1) continue;
+          const std::string y = StrCat("y * ", stride, " + r - ", pad);
+          const std::string x = StrCat("x * ", stride, " + s - ", pad);
+          const std::string inside =
+              StrCat("0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in);
+          const std::string image = StrCat("X[", y, ", ", x, ", c]");
+          const std::string text =
+              StrCat("func f(X: f32[", in, ", ", in, ", ", channels, "] in, F: f32[", channels,
+                     ", 3, 3] in, Y: f32[", out, ", ", out, ", ", channels,
+                     "] out) {\n  for (y, 0, ", out, ") { for (x, 0, ", out, ") { for (c, 0, ",
+                     channels, ") {\n    Y[y, x, c] = 0.0\n    for (r, 0, 3) { for (s, 0, 3) {\n",
+                     "      Y[y, x, c] = Y[y, x, c] + ",
+                     pad == 0 ? image : StrCat("select(", inside, ", ", image, ", 0.0)"),
+                     " * F[c, r, s] } } } } }\n}\n");
+          EXPECT_THAT(Packed(text), HasSubstr("packed in tiles of")) << text;
+          const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+          ASSERT_TRUE(function.ok()) << function.status();
+          ScheduleOptions options = PackAll();
+          options.constants = {"F"};
+          ir::Function run = *function;
+          const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+          ASSERT_TRUE(report.ok()) << report.status();
+          ASSERT_TRUE(report->before.has_value()) << text << report->ToString();
+          EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "")
+              << ir::Print(run);
+        }
+      }
+    }
+  }
+}
+
 // What is no contraction, or has no panels.
 TEST(PackTest, LeavesOthersAlone) {
   for (const char* text : {
@@ -320,10 +358,6 @@ TEST(PackTest, LeavesOthersAlone) {
            "func f(A: f32[n, n] in, C: f32[n, n], n: i32) {\n"
            "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
            "    C[i, j] = C[i, j] + A[i, k] * C[k, j] } } } }\n",
-           // Depthwise: no loop selects one operand only along a row.
-           "func f(X: f32[9, 9, 4] in, F: f32[3, 4] in, Y: f32[9, 7, 4]) {\n"
-           "  for (y, 0, 9) { for (x, 0, 7) { for (c, 0, 4) { for (s, 0, 3) {\n"
-           "    Y[y, x, c] = Y[y, x, c] + X[y, x + s, c] * F[s, c] } } } } }\n",
            // Elements that several rows store.
            "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n + 1, n], n: i32) {\n"
            "  for (i, 0, n) { for (u, 0, 2) { for (j, 0, n) { for (k, 0, n) {\n"

@@ -263,6 +263,105 @@ class Writer {
   Expr most_;      // panels that all cores read, at a time
 };
 
+// Lane by lane: cores share blocks of the last loop of the batch, and panels of columns. Rows are no panels.
+//
+//   for (p) pack column panel p, which is short
+//   parallel (p, b) for (y, iterations of block b of the batch) for (t, tiles of rows) a tile
+class LanewiseWriter {
+ public:
+  LanewiseWriter(const Contraction& contraction, const ContractionLoops& loops,
+                 const PackPlan& plan, const CpuMachine& machine, bool columns_before,
+                 const std::optional<Range>& outer_row, Values& outer)
+      : loops_(loops),
+        plan_(plan),
+        cores_(machine.cores),
+        columns_before_(columns_before),
+        outer_row_(outer_row),
+        c_(contraction.element.context()),
+        row_(c_.NewVar(outer_row ? outer_row->var.name() : "row", ir::Type::kI64)),
+        panels_(contraction, no_dot_, loops, plan, WithRow(outer)) {
+    block_.number = c_.I64(0);
+    block_.first_run = c_.I64(0);
+    block_.runs = CountOf(c_, loops.outer_sums);
+    block_.first = loops.sum.first;
+    block_.count = loops.sum.count;
+    block_.is_first = block_.is_last = c_.Bool(true);
+    columns_ = panels_.NewColumnPanels(panels_.ColumnPanels());
+  }
+
+  Stmt Write() const {
+    const Stmt tiles = Tiles();
+    return columns_before_ ? tiles : Allocated(columns_, c_.Seq({Pack(), tiles}));
+  }
+  PackedBefore Before() const { return {{columns_.elements}, Pack()}; }
+
+ private:
+  const Values& WithRow(Values& outer) const {
+    if (outer_row_) outer[outer_row_->var] = Plus(outer_row_->first, row_);
+    return outer;
+  }
+  ForKind Parallel() const { return cores_ > 1 ? ForKind::kParallel : ForKind::kSerial; }
+
+  Stmt Pack() const {
+    return LoopOver(c_, "panel", panels_.ColumnPanels(), ForKind::kSerial,
+                    [&](Expr p) { return panels_.PackColumns(columns_, p, p, block_); });
+  }
+
+  Stmt Tiles() const {
+    const Expr panels = panels_.ColumnPanels();
+    const Expr rows = outer_row_ ? outer_row_->count : c_.I64(1);
+    // Some blocks for each core, if the panels alone are too few to share them well.
+    constexpr int64_t kBlocksOfCore = 4;
+    const bool is_shared = cores_ == 1 || panels.int_value() >= kBlocksOfCore * cores_;
+    const Expr blocks = is_shared ? c_.I64(1) : Least(rows, c_.I64(kBlocksOfCore * cores_));
+    const Expr size = CeilQuotient(rows, blocks);
+    return LoopOver(c_, "panel", Times(panels, blocks), Parallel(), [&](Expr q) {
+      const Expr p = Quotient(q, blocks), first = Times(Remainder(q, blocks), size);
+      const Expr count = Least(size, Minus(rows, first));
+      const Var y = c_.NewVar("y", ir::Type::kI64);
+      return c_.For(y, c_.I64(0), count, c_.LetStmt(row_, Plus(first, y), RowTiles(p)));
+    });
+  }
+
+  // The tiles of a row: the first and the last one are at constant places, so that they know where padding is.
+  Stmt RowTiles(Expr p) const {
+    const PanelWriter::Panel columns = {columns_, p, p};
+    const int64_t tiles = (loops_.rows[0].count.int_value() + plan_.rows - 1) / plan_.rows;
+    std::vector<Stmt> code = {panels_.LaneTile(columns, c_.I64(0), {}, {}, block_)};
+    if (tiles > 2) {
+      const Var t = c_.NewVar("tile", ir::Type::kI64);
+      const Expr count = c_.I64(tiles - 2);
+      code.push_back(c_.For(
+          t, c_.I64(0), count,
+          panels_.LaneTile(columns, Times(Plus(t, 1), c_.I64(plan_.rows)), t, count, block_)));
+    }
+    if (tiles > 1) {
+      code.push_back(panels_.LaneTile(columns, c_.I64((tiles - 1) * plan_.rows), {}, {}, block_));
+    }
+    return c_.Seq(code);
+  }
+
+  const std::optional<Dot> no_dot_ = {};
+  const ContractionLoops& loops_;
+  const PackPlan& plan_;
+  const int cores_;
+  const bool columns_before_;
+  const std::optional<Range>& outer_row_;
+  ir::Context& c_;
+  const Var row_;
+  const PanelWriter panels_;
+  SumBlock block_;
+  Panels columns_;
+};
+
+// What LanewiseWriter writes: sizes are constants, and a tile is short enough to be written out.
+bool CanBeLanewise(const ContractionLoops& loops) {
+  constexpr int64_t kMostSums = 8;
+  return AreConstant(loops.batch) && AreConstant(loops.rows) && AreConstant(loops.outer_sums) &&
+         loops.outer_columns.empty() && IsConstant(loops.column.count) &&
+         IsConstant(loops.sum.count) && loops.sum.count.int_value() <= kMostSums;
+}
+
 std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
                  const PackPlan& plan) {
   std::string line = StrCat(contraction.statement->name, " packed in tiles of ", plan.rows, " x ",
@@ -278,9 +377,9 @@ std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
 // The column operand is made of constants, and how many there are is known.
 bool AreColumnsKnown(const Contraction& contraction, const ContractionLoops& loops,
                      const std::vector<std::string>& constants) {
-  bool are_known = loops.batch.empty() && AreConstant(loops.outer_columns) &&
-                   AreConstant(loops.outer_sums) && IsConstant(loops.column.count) &&
-                   IsConstant(loops.sum.count);
+  bool are_known = (loops.batch.empty() || contraction.is_lanewise) &&
+                   AreConstant(loops.outer_columns) && AreConstant(loops.outer_sums) &&
+                   IsConstant(loops.column.count) && IsConstant(loops.sum.count);
   ir::ForEachExpr(contraction.column_operand, [&](Expr e) {
     if (e.Is(ir::ExprKind::kLoad)) {
       are_known &= std::count(constants.begin(), constants.end(), e.buffer()->name) > 0;
@@ -299,32 +398,50 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const std::vector<std::string>& constants, Stmt otherwise) {
   ir::Context& c = scop.place.context();
   const PartNames names(scop);
-  const ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
+  ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
   PackedCode result;
-  const std::optional<Dot> dot = FindDot(contraction, machine);
+  if (contraction.is_lanewise && !CanBeLanewise(loops)) return result;
+  const std::optional<Dot> dot =
+      contraction.is_lanewise ? std::nullopt : FindDot(contraction, machine);
   const Expr has_instances = names.Condition(contraction.statement->domain.params());
   const bool columns_before =
       has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, constants);
+  const PackShape shape = ShapeOf(loops, contraction.element.type(), dot, columns_before);
   result.plan =
-      MakePackPlan(ShapeOf(loops, contraction.element.type(), dot, columns_before), machine);
+      contraction.is_lanewise ? MakeLanewisePlan(shape, machine) : MakePackPlan(shape, machine);
   result.line = Line(contraction, dot, result.plan);
   if (columns_before) StrAppend(&result.line, ", columns packed before");
   result.parallel_loops = machine.cores > 1 ? 2 : 0;
+  std::optional<Range> outer_row;
+  if (contraction.is_lanewise && !loops.batch.empty()) {
+    outer_row = loops.batch.back();
+    loops.batch.pop_back();
+  }
   Values outer = names.outer();
   std::vector<Var> batch;
   for (const Range& loop : loops.batch) {
     batch.push_back(c.NewVar(loop.var.name(), ir::Type::kI64));
     outer[loop.var] = Plus(loop.first, batch.back());
   }
-  Writer writer(contraction, dot, loops, result.plan, machine, columns_before, outer);
-  Stmt code = writer.Write();
+  Stmt code;
+  PackedBefore before;
+  const auto write = [&](auto&& writer) {
+    code = writer.Write();
+    if (columns_before) before = writer.Before();
+  };
+  if (contraction.is_lanewise) {
+    write(
+        LanewiseWriter(contraction, loops, result.plan, machine, columns_before, outer_row, outer));
+  } else {
+    write(Writer(contraction, dot, loops, result.plan, machine, columns_before, outer));
+  }
   for (size_t i = batch.size(); i-- > 0;)
     code = c.For(batch[i], c.I64(0), loops.batch[i].count, code);
   if (!has_instances.IsInt(1)) code = c.If(has_instances, code, otherwise);
   result.code = ir::CloneWithFreshBindings(names.Bind(code));
   if (columns_before) {
-    result.before = writer.Before();
-    result.before->code = ir::CloneWithFreshBindings(names.Bind(result.before->code));
+    before.code = ir::CloneWithFreshBindings(names.Bind(before.code));
+    result.before = std::move(before);
   }
   return result;
 }

@@ -37,6 +37,7 @@ struct PackedCode {
   int parallel_loops = 0;
 };
 
+// Without code if the contraction is lane by lane, and its sizes are not known or its sums too many to be written out.
 // `constants`: names of buffers whose elements are known before the run. `otherwise`: the code of the contraction's
 // initial and final statements for sums without a product, if it has any. Takes for granted what the part assumes.
 // Throws isl::exception.
