@@ -289,6 +289,10 @@ not in range | tune add --shape=4 --top=0
 --seed is not for a result that is shown | bench fusion --from=c.json --seed=3
 not in range | bench fusion --threads=1,0
 not in range | bench licm511 --seconds=0
+is named 'mkl': expected onednn, openblas | bench dense --peers=mkl
+expected networks or small, found 'BIG' | bench dense --size=BIG
+no layer of dense is named so; the first is | bench dense --filter=frob
+--schedule is not for the suite | bench dense --schedule=auto
 not in range | compare c.json --reference --max-error=-1
 not in range | compare c.json --reference --max-cycles=-1
 --show is not for a calculation | poly --eval {S(4)} --show=deps

@@ -561,6 +561,15 @@ bench_fusion() {
     "$nao" bench fusion --from="$work/f.json" >"$work/f2.txt" 2>"$work/err" && cmp "$work/f.txt" "$work/f2.txt"
 }
 expect "bench fusion writes rows and a page, and reads them back" pass "" bench_fusion
+bench_dense() {
+  local run=("$nao" bench dense --size=small --filter=product --peers=none --threads=1 --seconds=0.01
+    "--json=$work/d.json" "--html=$work/d.html")
+  "${run[@]}" >"$work/d.txt" 2>"$work/err" &&
+    grep -q '"implementation": "nao-auto/1"' "$work/d.json" && grep -q '"ok": true' "$work/d.json" &&
+    grep -q '<svg' "$work/d.html" && grep -q '^product/matmul/17x35,33x35/f32' "$work/d.txt" &&
+    "$nao" bench dense --from="$work/d.json" >"$work/d2.txt" 2>"$work/err" && cmp "$work/d.txt" "$work/d2.txt"
+}
+expect "bench dense writes rows and a page, and reads them back" pass "" bench_dense
 expect "unknown pipeline" pass "" fails "no pipeline is named 'blur': expected bilateral_grid, " \
   "$nao" bench fusion --pipelines=blur
 expect "unknown suite" pass "" fails "no suite is named 'tensorize49'; there are: tensorize48, " \

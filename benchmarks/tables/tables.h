@@ -27,9 +27,10 @@ struct ResultTable {
   absl::StatusOr<Table> (*make)(ResultFolder& results);
 };
 
-// Of the card, by simulated cycles; of CPUs, by time; of code motion.
+// Of the card, by simulated cycles; of CPUs, by time, those of layers apart; of code motion.
 absl::Span<const ResultTable> CardTables();
 absl::Span<const ResultTable> CpuTables();
+absl::Span<const ResultTable> DenseTables();
 absl::Span<const ResultTable> LicmTables();
 // All of them.
 std::vector<ResultTable> ResultTables();

@@ -1,9 +1,12 @@
 #include "compiler/poly/poly.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "compiler/ir/replace.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/promote.h"
@@ -37,6 +40,48 @@ absl::Status CheckOptions(const ScheduleOptions& options) {
     }
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+namespace {
+
+// Panels of constants become parameters, in place of the constants that only their code reads: `function` is the run,
+// and what is returned fills the panels. Nothing if there are none.
+std::optional<ir::Function> TakeApart(ir::Function& function, const ScheduleReport& report,
+                                      const std::vector<std::string>& constants) {
+  std::vector<ir::Param> panels;
+  std::vector<ir::Stmt> code;
+  for (const PartReport& part : report.parts) {
+    for (const PackedBefore& one : part.before) {
+      for (const ir::Buffer buffer : one.panels) panels.emplace_back().buffer = buffer;
+      code.push_back(one.code);
+    }
+  }
+  if (panels.empty()) return std::nullopt;
+  ir::Function before = function;
+  before.name += "_before";
+  before.body = function.context->Seq(code);
+  before.params.clear();
+  std::vector<ir::Param> params;
+  bool has_panels = false;
+  for (const ir::Param& param : function.params) {
+    const bool is_constant =
+        param.buffer && std::count(constants.begin(), constants.end(), param.buffer->name) > 0;
+    if (is_constant && ir::UsesBuffer(before.body, param.buffer)) {
+      before.params.push_back(param);
+      if (!has_panels) params.insert(params.end(), panels.begin(), panels.end());
+      has_panels = true;
+      if (!ir::UsesBuffer(function.body, param.buffer)) continue;
+    }
+    params.push_back(param);
+  }
+  function.params = std::move(params);
+  for (ir::Param& panel : panels) {
+    panel.access = ir::Access::kOut;
+    before.params.push_back(panel);
+  }
+  return before;
 }
 
 }  // namespace
@@ -80,6 +125,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   if (function.FindAttribute(kPartitionedAttribute) == nullptr) {
     function.attributes.push_back({.key = std::string(kPartitionedAttribute), .values = {}});
   }
+  report.before = TakeApart(function, report, options.constants);
   return report;
 }
 

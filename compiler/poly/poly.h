@@ -25,6 +25,9 @@ namespace poly {
 // which isl needs more than its operations, functions without a part. Errors: an unknown strategy, a bad
 // tile size; for "text" also what ParseSchedule refuses. If nothing changed, the body is the same node.
 //
+// With `options.constants`, packed tiles of these may take `function` apart: it then has panels as parameters in their
+// place, and the report's `before` fills them. A part that has the panels of several nests fills all of them.
+//
 // Results are the same bits, unless `reassociate` lets sums of floats change their order.
 absl::StatusOr<ScheduleReport> Schedule(ir::Function& function,
                                         const ScheduleOptions& options = {});

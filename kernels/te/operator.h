@@ -20,6 +20,7 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/mapping/estimate.h"
 #include "compiler/target/target.h"
+#include "compiler/te/graph.h"
 #include "isa/bound.h"
 #include "isa/machine.h"
 
@@ -115,6 +116,9 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+  // The tensors of a case, from which all that runs is made: placeholders are the inputs, in order; the output is
+  // returned. Empty: the operator is written together with its schedules.
+  std::function<te::Tensor(te::Graph&, const OperatorCase&)> express = {};
   // On an accelerator the function for the interpreter, loops without a schedule, is made into instructions
   // (cases::ScheduleNest); `build` has none.
   bool loops_on_card = false;

@@ -1,6 +1,7 @@
 #include "kernels/te/processor.h"
 
 #include <thread>
+#include <utility>
 
 #include "base/status.h"
 #include "compiler/ir/visit.h"
@@ -33,18 +34,28 @@ class Fused : public ir::Mutator {
 }  // namespace
 
 absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output) {
+  ASSIGN_OR_RETURN(ProcessorFunctions functions, LowerForProcessor(output, ProcessorOptions()));
+  return std::move(functions.run);
+}
+
+absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
+                                                     const ProcessorOptions& options) {
   te::Schedule s(output);
   for (const te::Operation& operation : output.graph()->operations) {
     if (operation.kind != te::Operation::Kind::kCompute) continue;
     const te::Tensor tensor(output.graph(), &operation);
     if (!(tensor == output) && !operation.bodies[0].reducer) s[tensor].ComputeInline();
   }
-  ASSIGN_OR_RETURN(ir::Function function, Lower(s));
-  function.body = Fused().Mutate(function.body);
-  poly::ScheduleOptions options;
-  options.machine = poly::HostMachine(static_cast<int>(std::thread::hardware_concurrency()));
-  RETURN_IF_ERROR(poly::Schedule(function, options).status());
-  return function;
+  ProcessorFunctions result;
+  ASSIGN_OR_RETURN(result.run, Lower(s));
+  result.run.body = Fused().Mutate(result.run.body);
+  const int threads =
+      options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  ASSIGN_OR_RETURN(poly::ScheduleReport report,
+                   poly::Schedule(result.run, {.constants = options.constants,
+                                               .machine = poly::HostMachine(threads)}));
+  result.before = std::move(report.before);
+  return result;
 }
 
 }  // namespace polynao::kernels

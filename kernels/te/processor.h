@@ -2,6 +2,10 @@
 #ifndef KERNELS_TE_PROCESSOR_H_
 #define KERNELS_TE_PROCESSOR_H_
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 #include "compiler/te/graph.h"
@@ -13,6 +17,19 @@ namespace polynao::kernels {
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
 absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output);
+
+struct ProcessorOptions {
+  int threads = 0;                          // 0: as many as the machine runs at once
+  std::vector<std::string> constants = {};  // placeholders whose values are known before the run
+};
+struct ProcessorFunctions {
+  ir::Function run;
+  // Packs panels of constants, which are parameters of `run` in their place. Nothing: `run` takes
+  // all as they are.
+  std::optional<ir::Function> before = {};
+};
+absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
+                                                     const ProcessorOptions& options);
 
 }  // namespace polynao::kernels
 

@@ -86,5 +86,30 @@ TEST(ProcessorTest, Conv2d) {
   }
 }
 
+// Lane by lane: rows of one tile, of two, and of more with a short one at the end; channels around a vector's; windows
+// that reach beyond the image on both sides; two filters for a channel.
+TEST(ProcessorTest, DepthwiseConvolution) {
+  const Operator op = std::move(ConvolutionOperators()[0]);
+  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8}) {
+    for (const Attributes& attributes : std::vector<Attributes>{{},
+                                                                {{"stride", "2"}},
+                                                                {{"dilation", "2"}},
+                                                                {{"pad", "0"}},
+                                                                {{"bias", "1"}, {"relu", "1"}}}) {
+      for (const auto& [shape, groups] :
+           std::vector<std::pair<const char*, const char*>>{{"7x7x32,32x3x3x1", "32"},
+                                                            {"5x29x17,17x3x3x1", "17"},
+                                                            {"9x45x16,16x5x5x1", "16"},
+                                                            {"5x5x3,3x1x3x1", "3"},
+                                                            {"6x17x8,16x3x3x1", "8"}}) {
+        Attributes all = attributes;
+        all["out"] = ir::IsFloat(type) ? "f32" : "i32";
+        all["groups"] = groups;
+        EXPECT_EQ(WrongIn(op, shape, type, all), "") << shape << " of " << ir::TypeName(type);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polynao::kernels

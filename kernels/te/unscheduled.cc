@@ -80,6 +80,7 @@ absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram&
 }  // namespace
 
 void ScheduleByExpressions(Operator& row, const Expressions& express, const std::string& function) {
+  row.express = express;
   row.build = [express, function](const OperatorCase& c,
                                   const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine == nullptr) {

@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
+#include "benchmarks/bench_dense.h"
 #include "benchmarks/bench_equake.h"
 #include "benchmarks/bench_fusion.h"
 #include "benchmarks/bench_ladder.h"
@@ -19,6 +20,7 @@
 #include "benchmarks/bench_suite.h"
 #include "benchmarks/comparison.h"
 #include "benchmarks/comparison_page.h"
+#include "benchmarks/dense_result.h"
 #include "benchmarks/fusion_result.h"
 #include "benchmarks/licm_page.h"
 #include "benchmarks/licm_result.h"
@@ -39,7 +41,7 @@ struct BenchFlags {
   benchmarks::BenchSettings settings;
   // The hardware's threads, or 1 where times are taken.
   std::optional<int> jobs;
-  double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
+  std::optional<double> seconds;
   std::string target = "cpu";
   benchmarks::FusionSettings fusion;
   std::string size;  // "": the suite's own
@@ -93,7 +95,7 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   settings.seed = flags.settings.seed;
   settings.jobs = flags.jobs.value_or(1);
   settings.filter = flags.settings.filter;
-  settings.seconds_per_case = flags.seconds;
+  settings.seconds_per_case = flags.seconds.value_or(settings.seconds_per_case);
   std::optional<benchmarks::LicmRowsFile> file;
   if (flags.resumes()) {
     if (flags.resume.empty()) {
@@ -241,6 +243,17 @@ absl::StatusOr<bool> BenchEquake(const BenchFlags& flags) {
   return BenchComparison(flags, form, settings, benchmarks::RunEquakeSuite);
 }
 
+absl::StatusOr<bool> BenchDense(const BenchFlags& flags) {
+  const ComparisonForm form = {.suite = benchmarks::kDenseSuite,
+                               .to_json = benchmarks::DenseToJson,
+                               .from_json = benchmarks::DenseFromJson,
+                               .text = benchmarks::DenseText};
+  benchmarks::DenseSettings settings;
+  if (!flags.threads.empty()) settings.threads = flags.threads;
+  settings.seconds = flags.seconds.value_or(settings.seconds);
+  return BenchComparison(flags, form, settings, benchmarks::RunDense);
+}
+
 absl::StatusOr<bool> BenchLadder(const BenchFlags& flags) {
   benchmarks::LadderSettings settings{.config = flags.settings.config,
                                       .overrides = flags.settings.overrides,
@@ -316,6 +329,10 @@ std::vector<BenchSuite> BenchSuites() {
                     .options = "--schedule",
                     .run = BenchEquake,
                     .is_comparison = true});
+  suites.push_back({.text = {benchmarks::kDenseSuite, benchmarks::kDenseSuiteDoc},
+                    .options = "--seconds",
+                    .run = BenchDense,
+                    .is_comparison = true});
   suites.push_back({.text = {benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc},
                     .options = "--config --set --columns --sensitivity --json",
                     .run = BenchLadder});
@@ -351,7 +368,8 @@ void AddComparisonOptions(CLI::App& command, BenchFlags& flags) {
   command.add_option(
       "--size", flags.size,
       "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
-      "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all)");
+      "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all); "
+      "dense: networks or small (default: networks)");
   command.add_option("--rows", flags.fusion.rows, "fusion: of the image, with --cols")
       ->check(CLI::Range(1, 1 << 20));
   command.add_option("--cols", flags.fusion.cols, "fusion: of the image, with --rows")
@@ -362,9 +380,10 @@ void AddComparisonOptions(CLI::App& command, BenchFlags& flags) {
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      .add_option("--threads", flags.threads,
-                  "of parallel loops; polybench: a number (default: 2), fusion and equake: some "
-                  "(default: --threads=1,2)")
+      .add_option(
+          "--threads", flags.threads,
+          "of parallel loops; polybench: a number (default: 2), fusion, equake and dense: some "
+          "(default: --threads=1,2)")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096))
       ->allow_extra_args(false);
@@ -388,8 +407,8 @@ void AddComparisonOptions(CLI::App& command, BenchFlags& flags) {
       command
           .add_option(
               "--peers", flags.peers,
-              "polybench, fusion, equake: what to compare with, or none (--peers=gcc,polly; "
-              "--peers=halide,gcc)")
+              "polybench, fusion, equake, dense: what to compare with, or none (--peers=gcc,polly; "
+              "--peers=halide,gcc; --peers=onednn,openblas)")
           ->delimiter(',')
           ->allow_extra_args(false);
   command.add_flag("--no-peers", flags.no_peers, "the same as --peers=none")->excludes(peers);
@@ -414,9 +433,11 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       ->add_option("--jobs", flags->jobs,
                    "rows at a time (default: the hardware's threads; licm511: 1)")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--seconds", flags->seconds, "licm511: how long each case is run")
-      ->check(CLI::Range(0.001, 1e6))
-      ->capture_default_str();
+  command
+      ->add_option("--seconds", flags->seconds,
+                   "licm511: how long each case is run; dense: each implementation of a layer "
+                   "(default: 0.3)")
+      ->check(CLI::Range(0.001, 1e6));
   command
       ->add_option("--target", flags->target,
                    "licm511: cpu, or cuda for counts of operations and instructions")
@@ -437,21 +458,22 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                     "ladder: also with each assumed parameter halved and doubled");
   flags->resume_option =
       command
-          ->add_option(
-              "--resume", flags->resume,
-              "go on with a stopped run; polybench, fusion: kernels that the file of --json has do "
-              "not run again; "
-              "licm511: a file of rows, to which each case that runs is added")
+          ->add_option("--resume", flags->resume,
+                       "go on with a stopped run; polybench, fusion, dense: kernels that the file "
+                       "of --json has do "
+                       "not run again; "
+                       "licm511: a file of rows, to which each case that runs is added")
           ->type_name("[FILE]")
           ->expected(0, 1);
-  command->add_option("--from", flags->from,
-                      "polybench, fusion: run nothing, show this file that --json has written "
-                      "(with --html as a page)");
+  command->add_option(
+      "--from", flags->from,
+      "polybench, fusion, dense: run nothing, show this file that --json has written "
+      "(with --html as a page)");
   command->add_option(
       "--json", flags->json,
-      "write rows and summary as one JSON object; polybench, fusion: after each kernel");
+      "write rows and summary as one JSON object; polybench, fusion, dense: after each kernel");
   command->add_option("--html", flags->html,
-                      "write a page with charts; polybench, fusion: after each kernel");
+                      "write a page with charts; polybench, fusion, dense: after each kernel");
   command->callback([&action, flags, command] {
     flags->command = command;
     action = [flags] { return OutcomeOf(Bench(*flags)); };

@@ -45,6 +45,7 @@ void PartReport::AddLoops(const PartReport& one) {
   wavefronts += one.wavefronts;
   has_register_tiles |= one.has_register_tiles;
   lines.insert(lines.end(), one.lines.begin(), one.lines.end());
+  before.insert(before.end(), one.before.begin(), one.before.end());
 }
 
 std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {

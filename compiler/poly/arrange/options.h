@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/ir.h"
 #include "compiler/poly/arrange/machine.h"
 
 namespace polynao::poly {
@@ -41,6 +42,9 @@ struct ScheduleOptions {
   // Sums of floats may change their order.
   bool reassociate = false;
   Packing packing = Packing::kByCost;  // of "auto", and of what "fuse" leaves to it
+  // Buffer parameters whose elements are known before the run, as weights are, by name. Panels of theirs are packed by
+  // a function of its own (ScheduleReport::before), and become parameters in their place.
+  std::vector<std::string> constants = {};
   CpuMachine machine = {};
   // isl's count of its own steps for one part. A part that needs more stays as it is. 0: no limit.
   int64_t max_operations = 10'000'000;
@@ -73,6 +77,12 @@ struct GroupReport {
   std::string tree = {};  // the schedule tree, isl's text
 };
 
+// Panels of packed tiles that need nothing but constants, and the code that fills them.
+struct PackedBefore {
+  std::vector<ir::Buffer> panels;
+  ir::Stmt code;
+};
+
 struct PartReport {
   std::string name = {};
   bool changed = false;
@@ -87,16 +97,20 @@ struct PartReport {
       {};                 // one per band: sizes, parallel and vector loops, or why none
   std::string tree = {};  // the new schedule tree, isl's text; "" if the groups have trees
   std::vector<GroupReport> groups = {};  // in the order in which they run
+  std::vector<PackedBefore> before = {};
   // Instances of the part, if counted. Those of groups are more or fewer where several have copies of a statement, each
   // of what it needs.
   std::optional<int64_t> exist = {};
 
-  // Adds what was done to the loops of `one`, a part of this part; neither its times nor its tree.
+  // Adds what was done to the loops of `one`, a part of this part, and what is packed before; neither its times nor its
+  // tree.
   void AddLoops(const PartReport& one);
 };
 
 struct ScheduleReport {
   bool changed = false;
+  // Packs panels of constants: its parameters are these, and the panels. Nothing if there are none.
+  std::optional<ir::Function> before = {};
   std::vector<PartReport> parts;
   std::vector<std::string> remarks;  // what is not affine, where, and what that costs
   // Mistakes of the scheduler's own, in which the code stays as it is. Tests fail on them.

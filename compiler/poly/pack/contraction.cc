@@ -103,6 +103,33 @@ bool StoresEachOnce(const isl::map& write, const std::vector<size_t>& sums) {
   return isl_map_is_injective(map.get()) == isl_bool_true;
 }
 
+// The roles of the loops if both operands have the lanes: elements of the row operand, neighbours in memory as those of
+// the result, are multiplied by those of the column operand, which has no other loop of the result's.
+bool SetLanewise(const Statement& statement, size_t lane, Contraction& result) {
+  const auto uses = [&](Expr e, size_t i) { return ir::UsesVar(e, statement.iterators[i]); };
+  const auto is_filter = [&](Expr operand) {
+    for (size_t i = 0; i < statement.iterators.size(); ++i) {
+      if (i != lane && uses(result.element, i) && uses(operand, i)) return false;
+    }
+    return true;
+  };
+  if (is_filter(result.row_operand)) std::swap(result.row_operand, result.column_operand);
+  if (!is_filter(result.column_operand)) return false;
+  for (size_t i = 0; i < statement.iterators.size(); ++i) {
+    if (!uses(result.element, i)) {
+      result.sums.push_back(i);
+    } else if (i != lane) {
+      result.batch.push_back(i);
+    }
+  }
+  if (result.batch.empty() || result.sums.empty()) return false;
+  result.rows = {result.batch.back()};
+  result.batch.pop_back();
+  result.columns = {lane};
+  result.is_lanewise = true;
+  return true;
+}
+
 }  // namespace
 
 std::optional<Contraction> FindContraction(const Scop& scop, const Statement& statement) {
@@ -130,6 +157,13 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
   const std::optional<size_t> lane = LaneOf(store, statement.iterators);
   if (!lane) return std::nullopt;
   const auto uses = [&](Expr e, size_t i) { return ir::UsesVar(e, statement.iterators[i]); };
+  if (uses(result.row_operand, *lane) && uses(result.column_operand, *lane)) {
+    if (!SetLanewise(statement, *lane, result) || !IsBox(statement.domain, scop.context) ||
+        !StoresEachOnce(write->map.intersect_domain(statement.domain), result.sums)) {
+      return std::nullopt;
+    }
+    return result;
+  }
   if (uses(result.row_operand, *lane)) std::swap(result.row_operand, result.column_operand);
   for (size_t i = 0; i < statement.iterators.size(); ++i) {
     const bool row = uses(result.row_operand, i), column = uses(result.column_operand, i);
@@ -147,7 +181,7 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
   }
   if (!uses(result.column_operand, *lane) || uses(result.row_operand, *lane)) return std::nullopt;
   result.columns.push_back(*lane);
-  if (result.rows.empty() || result.sums.empty()) return std::nullopt;
+  if (result.sums.empty()) return std::nullopt;
   if (!IsBox(statement.domain, scop.context)) return std::nullopt;
   if (!StoresEachOnce(write->map.intersect_domain(statement.domain), result.sums))
     return std::nullopt;

@@ -5,6 +5,8 @@
 //   for (y) for (x) for (o) for (r) for (s) for (c)                      a convolution: rows y, x; columns o;
 //     Y[y, x, o] = Y[y, x, o] + X[y + r, x + s, c] * F[o, r, s, c]         sums r, s, c
 //   for (h) for (i) for (j) for (k)  S[h, i, j] = ..  Q[h, i, k] * K[h, j, k]       the same with a batch h
+//   for (y) for (x) for (c) for (r) for (s)                              depthwise: lane by lane along c, rows x
+//     Y[y, x, c] = Y[y, x, c] + X[y + r, x + s, c] * F[c, r, s]
 #ifndef COMPILER_POLY_PACK_CONTRACTION_H_
 #define COMPILER_POLY_PACK_CONTRACTION_H_
 
@@ -23,10 +25,14 @@ namespace polynao::poly {
 struct Contraction {
   const Statement* statement = nullptr;
   std::vector<size_t> batch = {};  // select the element and both operands
-  std::vector<size_t> rows = {};   // select the element and the row operand
+  std::vector<size_t> rows =
+      {};  // select the element and the row operand; none: a product of one row
   std::vector<size_t> columns =
       {};  // select the element and the column operand; the last one walks along a row of memory
-  std::vector<size_t> sums = {};                                 // select operands only
+  std::vector<size_t> sums = {};  // select operands only
+  // The last loop of columns selects both operands, and walks along memory with the row operand, too: vectors are
+  // multiplied element by element. The batch then selects the row operand alone.
+  bool is_lanewise = false;
   ir::Expr element = {}, row_operand = {}, column_operand = {};  // parts of the statement's value
   // The statement that stores what all sums begin with, if it has nothing else to do: it becomes a part of the
   // contraction. Null: they begin with what the elements hold.
@@ -36,8 +42,7 @@ struct Contraction {
 };
 
 // `statement` as a contraction. Nothing if it is none; if its loops are no box; or if no loop along a row of the
-// element's memory selects one operand only, as in a product of a matrix and a vector, or a depthwise convolution.
-// Throws isl::exception.
+// element's memory selects an operand. Throws isl::exception.
 std::optional<Contraction> FindContraction(const Scop& scop, const Statement& statement);
 
 // Returns true if `initial` stores each element that the contraction updates, once, to a value that nothing in the part

@@ -89,11 +89,13 @@ struct Candidate {
   }
 };
 
-std::vector<Candidate> CandidatesOf(const Scop& scop) {
+// A single row is worth its panels only if its columns are packed before the run.
+std::vector<Candidate> CandidatesOf(const Scop& scop, bool has_constants) {
   std::vector<Candidate> candidates;
   for (size_t s = 0; s < scop.statements.size(); ++s) {
     std::optional<Contraction> contraction = FindContraction(scop, scop.statements[s]);
-    if (contraction) candidates.push_back({.contraction = *std::move(contraction), .statement = s});
+    if (!contraction || (contraction->rows.empty() && !has_constants)) continue;
+    candidates.push_back({.contraction = *std::move(contraction), .statement = s});
   }
   return candidates;
 }
@@ -228,6 +230,7 @@ absl::StatusOr<ir::Stmt> WriteSteps(const Scop& scop, const std::vector<Step>& s
       ++report->vector_loops;
       report->cycles += packed.plan.cycles;
       report->lines.push_back(packed.line);
+      if (packed.before) report->before.push_back(*packed.before);
       continue;
     }
     const Scop part = PartOfNumbers(scop, step.statements);
@@ -261,7 +264,10 @@ absl::StatusOr<bool> Pack(const Scop& scop, const ScheduleOptions& options,
   }
   CpuMachine machine = options.machine;
   if (!options.parallel) machine.cores = 1;
-  candidate.packed = WritePackedCode(scop, candidate.contraction, machine, assumed, otherwise);
+  candidate.packed =
+      WritePackedCode(scop, candidate.contraction, machine, assumed, options.constants, otherwise);
+  if (!candidate.packed->code) return false;
+  if (candidate.contraction.rows.empty() && !candidate.packed->before) return false;
   const PackPlan& plan = candidate.packed->plan;
   if (options.packing == Packing::kAll) return true;
   if (plan.cycles <= kNearTheBound * plan.least_cycles) return true;
@@ -277,7 +283,7 @@ absl::StatusOr<ir::Stmt> SchedulePacked(const Scop& scop, const ScheduleOptions&
   const bool can_pack =
       options.strategy == "auto" && options.packing != Packing::kNone && options.vectorize;
   std::vector<Candidate> candidates;
-  if (can_pack) candidates = CandidatesOf(scop);
+  if (can_pack) candidates = CandidatesOf(scop, !options.constants.empty());
   if (candidates.empty()) return SchedulePart(scop, options, report);
   const Dependences dependences =
       ComputeDependences(scop, {.reassociate_floats = options.reassociate});

@@ -5,8 +5,10 @@
 //
 //   registers   a tile of `rows` x `vectors` vectors of sums, one vector of each column operand, one of a row operand
 //   L1          twice as much as fits of the column panel of a tile, `depth` x `vectors`; row panels stream through
-//   L2          a block of row panels stays, `block_tiles` of them; column panels stream through
-//   memory      all column panels of one depth, up to `most_panels`
+//   L2          a block of row panels stays, `most_own` of them; column panels stream through
+//   memory      the column panels of all sums, up to `most_common` at a time
+//
+// Where cores have columns of their own, and share the rows, the two sides of the last two lines change places.
 #ifndef COMPILER_POLY_PACK_PACK_PLAN_H_
 #define COMPILER_POLY_PACK_PACK_PLAN_H_
 
@@ -20,13 +22,15 @@ namespace polynao::poly {
 struct PackShape {
   double batch = 1;
   double rows = 1;
-  double outer_columns = 1;   // of all loops over columns but the last
-  double columns = 1;         // of the last one
-  double outer_sums = 1;      // of all loops over sums but the last
-  double sums = 1;            // of the last one
-  int64_t bytes = 4;          // of a sum
-  int64_t operand_bytes = 4;  // of an element of a panel
-  int64_t group = 1;          // of sums that one instruction adds to a lane
+  double outer_columns = 1;     // of all loops over columns but the last
+  double columns = 1;           // of the last one
+  double outer_sums = 1;        // of all loops over sums but the last
+  double sums = 1;              // of the last one
+  int64_t bytes = 4;            // of a sum
+  int64_t operand_bytes = 4;    // of an element of a panel
+  int64_t group = 1;            // of sums that one instruction adds to a lane
+  bool is_known = false;        // the numbers of rows and columns are no guesses
+  bool columns_before = false;  // column panels are there before the run
 };
 
 struct PackPlan {
@@ -36,8 +40,10 @@ struct PackPlan {
   int64_t group = 1;    // of sums, which follow each other in a column panel
   // A block of sums: of the last loop at most `run` iterations, for each of `runs` iterations of those around.
   int64_t run = 1, runs = 1;
-  int64_t block_tiles = 1;  // tiles of rows in a block, at most
-  int64_t most_panels = 1;  // panels of columns that are packed at a time
+  // All cores read the same column panels, and each has row panels of its own; or the other way round.
+  bool shares_columns = true;
+  int64_t most_own = 1;     // panels of a core's own in a block
+  int64_t most_common = 1;  // panels, of all sums, that are packed for all cores at a time
   double cycles = 0;        // of all, on the machine's cores
   double least_cycles =
       0;  // of multiply-adds alone, if all lanes were of use: what loops without panels take at least
@@ -47,6 +53,9 @@ struct PackPlan {
   // With whole groups.
   int64_t padded_depth() const { return (depth() + group - 1) / group * group; }
 };
+
+// The plan for vectors that are multiplied element by element: all sums at a time, and enough chains of additions.
+PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine);
 
 // The fastest plan. `cycles` has what arithmetic, loads, packing, elements in memory and starts of threads take.
 PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine);

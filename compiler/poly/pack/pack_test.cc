@@ -234,6 +234,116 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// The run with what comes before it, as one function.
+ir::Function Joined(const ir::Function& original, const ir::Function& before,
+                    const ir::Function& run) {
+  ir::Function joined = original;
+  joined.body = original.context->Seq({before.body, run.body});
+  for (const ir::Param& param : before.params) {
+    if (param.access != ir::Access::kOut) continue;
+    joined.body = original.context->Allocate(param.buffer, joined.body);
+  }
+  return joined;
+}
+
+// Weights that are known before the run are packed by a function of its own,
+// also for a single row, whose weights would take longer to pack than to use.
+TEST(PackTest, ColumnsOfConstantsArePackedBefore) {
+  for (const char* type : {"f32", "i8"}) {
+    const std::string sum = type[0] == 'f' ? "f32" : "i32";
+    const auto wide = [&](const std::string& operand) {
+      return sum == "i32" ? StrCat("cast(i32, ", operand, ")") : operand;
+    };
+    for (const int64_t rows : {1, 2, 3, 5, 17}) {
+      for (const int64_t columns : {1, 4, 9, 33}) {
+        for (const int64_t sums : {1, 7, 40, 83}) {
+          const std::string text =
+              StrCat("func f(A: ", type, "[", rows, ", ", sums, "] in, B: ", type, "[", columns,
+                     ", ", sums, "] in, D: ", sum, "[", columns, "] in, C: ", sum, "[", rows, ", ",
+                     columns, "] out) {\n  for (i, 0, ", rows, ") { for (j, 0, ", columns,
+                     ") {\n    C[i, j] = D[j]\n    for (k, 0, ", sums, ") { C[i, j] = C[i, j] + ",
+                     wide("A[i, k]"), " * ", wide("B[j, k]"), " } } }\n}\n");
+          const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+          ASSERT_TRUE(function.ok()) << function.status();
+          ScheduleOptions options = PackAll();
+          options.constants = {"B"};
+          if (sum == "i32") {
+            options.machine.vector_bytes = 64;
+            options.machine.features = {"avx512vnni"};
+          }
+          ir::Function run = *function;
+          const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+          ASSERT_TRUE(report.ok()) << report.status();
+          ASSERT_TRUE(report->before.has_value()) << text << report->ToString();
+          EXPECT_EQ(report->before->name, "f_before");
+          EXPECT_EQ(run.params[1].name(), "column.panels");
+          EXPECT_EQ(run.params.size(), sum == "i32" ? 5 : 4);
+          EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "")
+              << report->ToString() << ir::Print(*report->before) << ir::Print(run);
+        }
+      }
+    }
+  }
+}
+
+// A function whose size is not known has no place for panels, and one that
+// stores its weights no constants.
+TEST(PackTest, OtherColumnsArePackedInTheRun) {
+  ScheduleOptions options = PackAll();
+  options.constants = {"B"};
+  for (const char* shape : {"n, n", "5, 5"}) {
+    const std::string count = shape[0] == 'n' ? "n" : "5";
+    const absl::StatusOr<ir::Function> function = ir::ParseFunction(
+        StrCat("func f(A: f32[", shape, "] in, B: f32[", shape, "] in, C: f32[", shape,
+               "], n: i32) {\n  for (i, 0, ", count, ") { for (j, 0, ", count, ") { for (k, 0, ",
+               count, ") {\n    C[i, j] = C[i, j] + B[i, k] * A[k, j] } } }\n}\n"));
+    ASSERT_TRUE(function.ok()) << function.status();
+    ir::Function run = *function;
+    const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_FALSE(report->before.has_value());
+    EXPECT_EQ(run.params.size(), 4);
+  }
+}
+
+// Depthwise convolutions: channels of the image and of the filter are multiplied lane by lane, at all edges.
+TEST(PackTest, LaneByLane) {
+  for (const int64_t stride : {1, 2}) {
+    for (const int64_t pad : {0, 1, 2}) {
+      for (const int64_t channels : {3, 4, 9}) {
+        for (const int64_t out : {1, 2, 5, 8}) {
+          const int64_t in = (out - 1) * stride + 3 - 2 * pad;
+          if (in < 1) continue;
+          const std::string y = StrCat("y * ", stride, " + r - ", pad);
+          const std::string x = StrCat("x * ", stride, " + s - ", pad);
+          const std::string inside =
+              StrCat("0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in);
+          const std::string image = StrCat("X[", y, ", ", x, ", c]");
+          const std::string text =
+              StrCat("func f(X: f32[", in, ", ", in, ", ", channels, "] in, F: f32[", channels,
+                     ", 3, 3] in, Y: f32[", out, ", ", out, ", ", channels,
+                     "] out) {\n  for (y, 0, ", out, ") { for (x, 0, ", out, ") { for (c, 0, ",
+                     channels, ") {\n    Y[y, x, c] = 0.0\n    for (r, 0, 3) { for (s, 0, 3) {\n",
+                     "      Y[y, x, c] = Y[y, x, c] + ",
+                     pad == 0 ? image : StrCat("select(", inside, ", ", image, ", 0.0)"),
+                     " * F[c, r, s] } } } } }\n}\n");
+          EXPECT_THAT(Packed(text), HasSubstr("packed in tiles of")) << text;
+          const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+          ASSERT_TRUE(function.ok()) << function.status();
+          ScheduleOptions options = PackAll();
+          options.constants = {"F"};
+          ir::Function run = *function;
+          const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+          ASSERT_TRUE(report.ok()) << report.status();
+          ASSERT_TRUE(report->before.has_value()) << text << report->ToString();
+          EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "")
+              << ir::Print(run);
+        }
+      }
+    }
+  }
+}
+
 // What is no contraction, or has no panels.
 TEST(PackTest, LeavesOthersAlone) {
   for (const char* text : {
@@ -248,10 +358,6 @@ TEST(PackTest, LeavesOthersAlone) {
            "func f(A: f32[n, n] in, C: f32[n, n], n: i32) {\n"
            "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
            "    C[i, j] = C[i, j] + A[i, k] * C[k, j] } } } }\n",
-           // Depthwise: no loop selects one operand only along a row.
-           "func f(X: f32[9, 9, 4] in, F: f32[3, 4] in, Y: f32[9, 7, 4]) {\n"
-           "  for (y, 0, 9) { for (x, 0, 7) { for (c, 0, 4) { for (s, 0, 3) {\n"
-           "    Y[y, x, c] = Y[y, x, c] + X[y, x + s, c] * F[s, c] } } } } }\n",
            // Elements that several rows store.
            "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n + 1, n], n: i32) {\n"
            "  for (i, 0, n) { for (u, 0, 2) { for (j, 0, n) { for (k, 0, n) {\n"

@@ -42,7 +42,13 @@ ContractionLoops LoopsOf(const Scop& scop, const Contraction& contraction, const
   return loops;
 }
 
-PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot) {
+bool AreConstant(const std::vector<Range>& loops) {
+  return std::all_of(loops.begin(), loops.end(),
+                     [](const Range& loop) { return IsConstant(loop.count); });
+}
+
+PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot,
+                  bool columns_before) {
   const int64_t bytes = ir::ByteSize(type);
   return {.batch = AssumedCount(loops.batch),
           .rows = AssumedCount(loops.rows),
@@ -52,7 +58,10 @@ PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optio
           .sums = loops.sum.assumed,
           .bytes = bytes,
           .operand_bytes = dot ? ir::ByteSize(dot->instruction->b->type) : bytes,
-          .group = dot ? dot->instruction->group : 1};
+          .group = dot ? dot->instruction->group : 1,
+          .is_known = AreConstant(loops.rows) && AreConstant(loops.outer_columns) &&
+                      IsConstant(loops.column.count),
+          .columns_before = columns_before};
 }
 
 Stmt Allocated(const Panels& panels, Stmt body) {
@@ -64,7 +73,7 @@ Stmt Allocated(const Panels& panels, Stmt body) {
 // One of the two sides of the contraction.
 struct Side {
   Expr count;        // tiles of rows, or panels of columns
-  int64_t most = 1;  // of them, at a time
+  int64_t most = 1;  // of them, at a time, with all sums
   std::function<Panels(Expr count)> make;
   std::function<Stmt(const Panels& panels, Expr place, Expr number, const SumBlock& block)> pack;
 };
@@ -73,56 +82,66 @@ class Writer {
  public:
   Writer(const Contraction& contraction, const std::optional<Dot>& dot,
          const ContractionLoops& loops, const PackPlan& plan, const CpuMachine& machine,
-         const Values& outer)
+         bool columns_before, const Values& outer)
       : loops_(loops),
         plan_(plan),
         cores_(machine.cores),
+        shares_columns_(plan.shares_columns),
+        columns_before_(columns_before),
         panels_(contraction, dot, loops, plan, outer),
-        c_(contraction.element.context()) {
+        c_(contraction.element.context()),
+        runs_(CountOf(c_, loops.outer_sums)),
+        run_blocks_(CeilQuotient(runs_, c_.I64(plan.runs))),
+        sum_blocks_(CeilQuotient(loops.sum.count, c_.I64(plan.run))),
+        all_blocks_(Times(run_blocks_, sum_blocks_)) {
     rows_ = {.count = panels_.RowTiles(),
-             .most = plan.block_tiles,
              .make = [&](Expr count) { return panels_.NewRowPanels(count); },
              .pack =
                  [&](const Panels& panels, Expr place, Expr number, const SumBlock& block) {
                    return panels_.PackRows(panels, place, number, block);
                  }};
     columns_ = {.count = panels_.ColumnPanels(),
-                .most = plan.most_panels,
                 .make = [&](Expr count) { return panels_.NewColumnPanels(count); },
                 .pack =
                     [&](const Panels& panels, Expr place, Expr number, const SumBlock& block) {
                       return panels_.PackColumns(panels, place, number, block);
                     }};
-    // Cores share the side that has something for each of them.
-    shares_rows_ = !(IsConstant(rows_.count) && rows_.count.int_value() < cores_ &&
-                     (!IsConstant(columns_.count) || columns_.count.int_value() >= cores_));
-    if (!shares_rows_) {
-      // Blocks of as many bytes.
-      columns_.most = std::max<int64_t>(plan.block_tiles * plan.rows / plan.width(), 1);
-      rows_.most = std::max<int64_t>(plan.most_panels * plan.width() / plan.rows, 1);
-    }
+    (shares_columns_ ? columns_ : rows_).most = plan.most_common;
+    (shares_columns_ ? rows_ : columns_).most = plan.most_own;
   }
 
   // All blocks, for one iteration of the batch.
   Stmt Write() {
     Lets lets;
     for (Side* side : {&rows_, &columns_}) side->count = Named("count", side->count, lets);
-    const Side& common = shares_rows_ ? columns_ : rows_;
-    own_size_ = Named("size", BlockSize(shares_rows_ ? rows_ : columns_), lets);
-    const Expr most = Least(common.count, c_.I64(common.most));
-    const Panels panels = common.make(most);
-    return Within(
-        lets,
-        Allocated(panels, LoopOver(c_, "block", CeilQuotient(common.count, c_.I64(common.most)),
-                                   ForKind::kSerial, [&](Expr number) {
-                                     const Expr first = Times(number, c_.I64(common.most));
-                                     const Expr count =
-                                         Least(Minus(common.count, first), c_.I64(common.most));
-                                     return ForSumBlocks([&](const SumBlock& block) {
-                                       return c_.Seq({Pack(common, panels, first, count, block),
-                                                      OwnBlocks(panels, first, count, block)});
-                                     });
-                                   })));
+    const Side& common = shares_columns_ ? columns_ : rows_;
+    own_size_ = Named("size", BlockSize(shares_columns_ ? rows_ : columns_), lets);
+    if (columns_before_) {
+      columns_panels_ = columns_.make(Times(all_blocks_, columns_.count));
+      if (shares_columns_) {
+        most_ = common.count;
+        return Within(lets, OwnBlocks(columns_panels_, c_.I64(0), common.count));
+      }
+    }
+    most_ = Least(common.count, c_.I64(common.most));
+    const Panels panels = common.make(Times(all_blocks_, most_));
+    const auto block = [&](Expr number) {
+      const Expr first = Times(number, c_.I64(common.most));
+      const Expr count = Least(Minus(common.count, first), c_.I64(common.most));
+      return c_.Seq({Pack(common, panels, first, count, most_), OwnBlocks(panels, first, count)});
+    };
+    return Within(lets, Allocated(panels, LoopOver(c_, "block",
+                                                   CeilQuotient(common.count, c_.I64(common.most)),
+                                                   ForKind::kSerial, block)));
+  }
+
+  // What packs the columns, after Write().
+  PackedBefore Before() const {
+    PackedBefore before;
+    before.panels.push_back(columns_panels_.elements);
+    if (columns_panels_.sums) before.panels.push_back(columns_panels_.sums);
+    before.code = Pack(columns_, columns_panels_, c_.I64(0), columns_.count, columns_.count);
+    return before;
   }
 
  private:
@@ -136,39 +155,50 @@ class Writer {
 
   ForKind Parallel() const { return cores_ > 1 ? ForKind::kParallel : ForKind::kSerial; }
 
-  Stmt ForSumBlocks(const std::function<Stmt(const SumBlock&)>& body) const {
-    const Expr runs = CountOf(c_, loops_.outer_sums);
+  // Block s of the last loop of sums, in block r of the runs of those around.
+  SumBlock BlockAt(Expr r, Expr s) const {
     const Expr size = c_.I64(plan_.runs), length = c_.I64(plan_.run);
-    return LoopOver(c_, "runs", CeilQuotient(runs, size), ForKind::kSerial, [&](Expr r) {
-      return LoopOver(c_, "sums", CeilQuotient(loops_.sum.count, length), ForKind::kSerial,
-                      [&](Expr s) {
-                        SumBlock block;
-                        block.first_run = Times(r, size);
-                        block.runs = Least(size, Minus(runs, block.first_run));
-                        const Expr done = Times(s, length);
-                        block.count = Least(length, Minus(loops_.sum.count, done));
-                        block.first = Plus(loops_.sum.first, done);
-                        block.is_first = block.is_last = c_.Bool(true);
-                        const auto require = [](Expr& all, Expr one) {
-                          all = all.IsInt(1) ? one : ir::And(all, one);
-                        };
-                        for (const auto& [place, count] :
-                             {std::pair(r, CeilQuotient(runs, size)),
-                              std::pair(s, CeilQuotient(loops_.sum.count, length))}) {
-                          if (IsConstant(place)) continue;
-                          require(block.is_first, ir::Eq(place, c_.I64(0)));
-                          require(block.is_last, ir::Eq(place, Plus(count, -1)));
-                        }
-                        return body(block);
-                      });
+    SumBlock block;
+    block.number = Plus(Times(r, sum_blocks_), s);
+    block.first_run = Times(r, size);
+    block.runs = Least(size, Minus(runs_, block.first_run));
+    const Expr done = Times(s, length);
+    block.count = Least(length, Minus(loops_.sum.count, done));
+    block.first = Plus(loops_.sum.first, done);
+    block.is_first = block.is_last = c_.Bool(true);
+    const auto require = [](Expr& all, Expr one) { all = all.IsInt(1) ? one : ir::And(all, one); };
+    for (const auto& [place, count] : {std::pair(r, run_blocks_), std::pair(s, sum_blocks_)}) {
+      if (IsConstant(place)) continue;
+      require(block.is_first, ir::Eq(place, c_.I64(0)));
+      require(block.is_last, ir::Eq(place, Plus(count, -1)));
+    }
+    return block;
+  }
+
+  Stmt ForSumBlocks(const std::function<Stmt(const SumBlock&)>& body) const {
+    return LoopOver(c_, "runs", run_blocks_, ForKind::kSerial, [&](Expr r) {
+      return LoopOver(c_, "sums", sum_blocks_, ForKind::kSerial,
+                      [&](Expr s) { return body(BlockAt(r, s)); });
     });
   }
 
-  // The panels that all cores read.
-  Stmt Pack(const Side& side, const Panels& panels, Expr first, Expr count,
-            const SumBlock& block) const {
-    return LoopOver(c_, "panel", count, Parallel(),
-                    [&](Expr p) { return side.pack(panels, p, Plus(first, p), block); });
+  // The panels that all cores read, of all blocks of sums: one loop, so that cores wait for one another once.
+  // `most` of them have places in each block.
+  Stmt Pack(const Side& side, const Panels& panels, Expr first, Expr count, Expr most) const {
+    const auto pack = [&](const SumBlock& block, Expr p) {
+      return side.pack(panels, Plus(Times(block.number, most), p), Plus(first, p), block);
+    };
+    return LoopOver(c_, "panel", Times(all_blocks_, count), Parallel(), [&](Expr q) {
+      if (all_blocks_.IsInt(1)) return pack(BlockAt(c_.I64(0), c_.I64(0)), q);
+      Lets lets;
+      const Expr number = Named("number", Quotient(q, count), lets);
+      const Expr p = Named("panel", Remainder(q, count), lets);
+      const Expr r =
+          run_blocks_.IsInt(1) ? c_.I64(0) : Named("runs", Quotient(number, sum_blocks_), lets);
+      const Expr s =
+          sum_blocks_.IsInt(1) ? c_.I64(0) : Named("sums", Remainder(number, sum_blocks_), lets);
+      return Within(lets, pack(BlockAt(r, s), p));
+    });
   }
 
   // How many panels of the other side a block has: as many blocks for each core, of a size as equal as can be; of a
@@ -182,42 +212,155 @@ class Writer {
   }
 
   // Each core's own panels of the other side, and the tiles of both.
-  Stmt OwnBlocks(const Panels& common, Expr first, Expr count, const SumBlock& block) const {
-    const Side& own = shares_rows_ ? rows_ : columns_;
+  Stmt OwnBlocks(const Panels& common, Expr first, Expr count) const {
+    const Side& own = shares_columns_ ? rows_ : columns_;
+    const bool is_packed = columns_before_ && !shares_columns_;
     const Expr size = own_size_;
     return LoopOver(c_, "block", CeilQuotient(own.count, size), Parallel(), [&](Expr b) {
       const Expr own_first = Times(b, size);
       const Expr own_count = Least(size, Minus(own.count, own_first));
-      const Panels panels = own.make(size);
-      const Stmt pack = LoopOver(c_, "panel", own_count, ForKind::kSerial, [&](Expr p) {
-        return own.pack(panels, p, Plus(own_first, p), block);
+      const Panels panels = is_packed ? columns_panels_ : own.make(size);
+      const Stmt blocks = ForSumBlocks([&](const SumBlock& block) {
+        const Stmt pack = LoopOver(c_, "panel", own_count, ForKind::kSerial, [&](Expr p) {
+          return own.pack(panels, p, Plus(own_first, p), block);
+        });
+        const auto tile = [&](Expr p, Expr t) {
+          const Expr i = shares_columns_ ? t : p, j = shares_columns_ ? p : t;
+          const Expr number = Plus(own_first, i);
+          const PanelWriter::Panel mine = {
+              panels, is_packed ? Plus(Times(block.number, own.count), number) : i, number};
+          const PanelWriter::Panel theirs = {common, Plus(Times(block.number, most_), j),
+                                             Plus(first, j)};
+          return shares_columns_ ? panels_.Tile(mine, theirs, block)
+                                 : panels_.Tile(theirs, mine, block);
+        };
+        // The panel of columns stays in the nearest cache while tiles of rows follow each other.
+        const Stmt tiles = LoopOver(
+            c_, "column", shares_columns_ ? count : own_count, ForKind::kSerial, [&](Expr p) {
+              return LoopOver(c_, "tile", shares_columns_ ? own_count : count, ForKind::kSerial,
+                              [&](Expr t) { return tile(p, t); });
+            });
+        return is_packed ? tiles : c_.Seq({pack, tiles});
       });
-      const auto tile = [&](Expr p, Expr t) {
-        const PanelWriter::Panel mine = {panels, shares_rows_ ? t : p,
-                                         Plus(own_first, shares_rows_ ? t : p)};
-        const PanelWriter::Panel theirs = {common, shares_rows_ ? p : t,
-                                           Plus(first, shares_rows_ ? p : t)};
-        return shares_rows_ ? panels_.Tile(mine, theirs, block) : panels_.Tile(theirs, mine, block);
-      };
-      // The panel of columns stays in the nearest cache while tiles of rows follow each other.
-      const Stmt tiles =
-          LoopOver(c_, "column", shares_rows_ ? count : own_count, ForKind::kSerial, [&](Expr p) {
-            return LoopOver(c_, "tile", shares_rows_ ? own_count : count, ForKind::kSerial,
-                            [&](Expr t) { return tile(p, t); });
-          });
-      return Allocated(panels, c_.Seq({pack, tiles}));
+      return is_packed ? blocks : Allocated(panels, blocks);
     });
   }
 
   const ContractionLoops& loops_;
   const PackPlan& plan_;
   const int cores_;
+  const bool
+      shares_columns_;  // cores have rows of their own, and read the same columns; or the other way round
+  const bool columns_before_;
+  Panels columns_panels_;  // with columns_before_
   const PanelWriter panels_;
   ir::Context& c_;
+  const Expr runs_;                     // of the last loop of sums
+  const Expr run_blocks_, sum_blocks_;  // blocks of these, and of its iterations
+  const Expr all_blocks_;
   Side rows_, columns_;
-  Expr own_size_;            // panels in a block of a core's own
-  bool shares_rows_ = true;  // cores have rows of their own, and read the same columns
+  Expr own_size_;  // panels in a block of a core's own
+  Expr most_;      // panels that all cores read, at a time
 };
+
+// Lane by lane: cores share blocks of the last loop of the batch, and panels of columns. Rows are no panels.
+//
+//   for (p) pack column panel p, which is short
+//   parallel (p, b) for (y, iterations of block b of the batch) for (t, tiles of rows) a tile
+class LanewiseWriter {
+ public:
+  LanewiseWriter(const Contraction& contraction, const ContractionLoops& loops,
+                 const PackPlan& plan, const CpuMachine& machine, bool columns_before,
+                 const std::optional<Range>& outer_row, Values& outer)
+      : loops_(loops),
+        plan_(plan),
+        cores_(machine.cores),
+        columns_before_(columns_before),
+        outer_row_(outer_row),
+        c_(contraction.element.context()),
+        row_(c_.NewVar(outer_row ? outer_row->var.name() : "row", ir::Type::kI64)),
+        panels_(contraction, no_dot_, loops, plan, WithRow(outer)) {
+    block_.number = c_.I64(0);
+    block_.first_run = c_.I64(0);
+    block_.runs = CountOf(c_, loops.outer_sums);
+    block_.first = loops.sum.first;
+    block_.count = loops.sum.count;
+    block_.is_first = block_.is_last = c_.Bool(true);
+    columns_ = panels_.NewColumnPanels(panels_.ColumnPanels());
+  }
+
+  Stmt Write() const {
+    const Stmt tiles = Tiles();
+    return columns_before_ ? tiles : Allocated(columns_, c_.Seq({Pack(), tiles}));
+  }
+  PackedBefore Before() const { return {{columns_.elements}, Pack()}; }
+
+ private:
+  const Values& WithRow(Values& outer) const {
+    if (outer_row_) outer[outer_row_->var] = Plus(outer_row_->first, row_);
+    return outer;
+  }
+  ForKind Parallel() const { return cores_ > 1 ? ForKind::kParallel : ForKind::kSerial; }
+
+  Stmt Pack() const {
+    return LoopOver(c_, "panel", panels_.ColumnPanels(), ForKind::kSerial,
+                    [&](Expr p) { return panels_.PackColumns(columns_, p, p, block_); });
+  }
+
+  Stmt Tiles() const {
+    const Expr panels = panels_.ColumnPanels();
+    const Expr rows = outer_row_ ? outer_row_->count : c_.I64(1);
+    // Some blocks for each core, if the panels alone are too few to share them well.
+    constexpr int64_t kBlocksOfCore = 4;
+    const bool is_shared = cores_ == 1 || panels.int_value() >= kBlocksOfCore * cores_;
+    const Expr blocks = is_shared ? c_.I64(1) : Least(rows, c_.I64(kBlocksOfCore * cores_));
+    const Expr size = CeilQuotient(rows, blocks);
+    return LoopOver(c_, "panel", Times(panels, blocks), Parallel(), [&](Expr q) {
+      const Expr p = Quotient(q, blocks), first = Times(Remainder(q, blocks), size);
+      const Expr count = Least(size, Minus(rows, first));
+      const Var y = c_.NewVar("y", ir::Type::kI64);
+      return c_.For(y, c_.I64(0), count, c_.LetStmt(row_, Plus(first, y), RowTiles(p)));
+    });
+  }
+
+  // The tiles of a row: the first and the last one are at constant places, so that they know where padding is.
+  Stmt RowTiles(Expr p) const {
+    const PanelWriter::Panel columns = {columns_, p, p};
+    const int64_t tiles = (loops_.rows[0].count.int_value() + plan_.rows - 1) / plan_.rows;
+    std::vector<Stmt> code = {panels_.LaneTile(columns, c_.I64(0), {}, {}, block_)};
+    if (tiles > 2) {
+      const Var t = c_.NewVar("tile", ir::Type::kI64);
+      const Expr count = c_.I64(tiles - 2);
+      code.push_back(c_.For(
+          t, c_.I64(0), count,
+          panels_.LaneTile(columns, Times(Plus(t, 1), c_.I64(plan_.rows)), t, count, block_)));
+    }
+    if (tiles > 1) {
+      code.push_back(panels_.LaneTile(columns, c_.I64((tiles - 1) * plan_.rows), {}, {}, block_));
+    }
+    return c_.Seq(code);
+  }
+
+  const std::optional<Dot> no_dot_ = {};
+  const ContractionLoops& loops_;
+  const PackPlan& plan_;
+  const int cores_;
+  const bool columns_before_;
+  const std::optional<Range>& outer_row_;
+  ir::Context& c_;
+  const Var row_;
+  const PanelWriter panels_;
+  SumBlock block_;
+  Panels columns_;
+};
+
+// What LanewiseWriter writes: sizes are constants, and a tile is short enough to be written out.
+bool CanBeLanewise(const ContractionLoops& loops) {
+  constexpr int64_t kMostSums = 8;
+  return AreConstant(loops.batch) && AreConstant(loops.rows) && AreConstant(loops.outer_sums) &&
+         loops.outer_columns.empty() && IsConstant(loops.column.count) &&
+         IsConstant(loops.sum.count) && loops.sum.count.int_value() <= kMostSums;
+}
 
 std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
                  const PackPlan& plan) {
@@ -231,31 +374,75 @@ std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
   return line;
 }
 
+// The column operand is made of constants, and how many there are is known.
+bool AreColumnsKnown(const Contraction& contraction, const ContractionLoops& loops,
+                     const std::vector<std::string>& constants) {
+  bool are_known = (loops.batch.empty() || contraction.is_lanewise) &&
+                   AreConstant(loops.outer_columns) && AreConstant(loops.outer_sums) &&
+                   IsConstant(loops.column.count) && IsConstant(loops.sum.count);
+  ir::ForEachExpr(contraction.column_operand, [&](Expr e) {
+    if (e.Is(ir::ExprKind::kLoad)) {
+      are_known &= std::count(constants.begin(), constants.end(), e.buffer()->name) > 0;
+    }
+    if (!e.Is(ir::ExprKind::kVar)) return;
+    const std::vector<Var>& own = contraction.statement->iterators;
+    are_known &= std::count(own.begin(), own.end(), Var(e)) > 0;
+  });
+  return are_known;
+}
+
 }  // namespace
 
 PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const CpuMachine& machine, const AssumedParameters& assumed,
-                           Stmt otherwise) {
+                           const std::vector<std::string>& constants, Stmt otherwise) {
   ir::Context& c = scop.place.context();
   const PartNames names(scop);
-  const ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
+  ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
   PackedCode result;
-  const std::optional<Dot> dot = FindDot(contraction, machine);
-  result.plan = MakePackPlan(ShapeOf(loops, contraction.element.type(), dot), machine);
+  if (contraction.is_lanewise && !CanBeLanewise(loops)) return result;
+  const std::optional<Dot> dot =
+      contraction.is_lanewise ? std::nullopt : FindDot(contraction, machine);
+  const Expr has_instances = names.Condition(contraction.statement->domain.params());
+  const bool columns_before =
+      has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, constants);
+  const PackShape shape = ShapeOf(loops, contraction.element.type(), dot, columns_before);
+  result.plan =
+      contraction.is_lanewise ? MakeLanewisePlan(shape, machine) : MakePackPlan(shape, machine);
   result.line = Line(contraction, dot, result.plan);
+  if (columns_before) StrAppend(&result.line, ", columns packed before");
   result.parallel_loops = machine.cores > 1 ? 2 : 0;
+  std::optional<Range> outer_row;
+  if (contraction.is_lanewise && !loops.batch.empty()) {
+    outer_row = loops.batch.back();
+    loops.batch.pop_back();
+  }
   Values outer = names.outer();
   std::vector<Var> batch;
   for (const Range& loop : loops.batch) {
     batch.push_back(c.NewVar(loop.var.name(), ir::Type::kI64));
     outer[loop.var] = Plus(loop.first, batch.back());
   }
-  Stmt code = Writer(contraction, dot, loops, result.plan, machine, outer).Write();
+  Stmt code;
+  PackedBefore before;
+  const auto write = [&](auto&& writer) {
+    code = writer.Write();
+    if (columns_before) before = writer.Before();
+  };
+  if (contraction.is_lanewise) {
+    write(
+        LanewiseWriter(contraction, loops, result.plan, machine, columns_before, outer_row, outer));
+  } else {
+    write(Writer(contraction, dot, loops, result.plan, machine, columns_before, outer));
+  }
   for (size_t i = batch.size(); i-- > 0;)
     code = c.For(batch[i], c.I64(0), loops.batch[i].count, code);
-  const Expr has_instances = names.Condition(contraction.statement->domain.params());
   if (!has_instances.IsInt(1)) code = c.If(has_instances, code, otherwise);
   result.code = ir::CloneWithFreshBindings(names.Bind(code));
+  if (columns_before) {
+    before.code = ir::CloneWithFreshBindings(names.Bind(before.code));
+    result.before = std::move(before);
+  }
   return result;
 }
 

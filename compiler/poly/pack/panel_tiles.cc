@@ -14,12 +14,6 @@ using ir::ExprKind;
 using ir::ForKind;
 using ir::Stmt;
 
-// Where a tile's elements are: its first row, and the loops of its columns.
-struct PanelWriter::TilePlace {
-  Expr first_row, first_lane;
-  Values columns;
-};
-
 Expr PanelWriter::BeginningAt(const Values& at) const {
   const Statement& initial = *contraction_.initial;
   const std::vector<Expr> element = ElementAt(*contraction_.statement, at);

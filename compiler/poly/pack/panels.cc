@@ -45,7 +45,8 @@ PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot
       type_(contraction.element.type()) {
   row_count_ = CountOf(c_, loops.rows);
   lane_panels_ = CeilQuotient(loops.column.count, c_.I64(plan.width()));
-  rows_by_sums_ = dot || WalksAlong(contraction.row_operand, loops.sum.var) ||
+  rows_by_sums_ = dot || contraction.is_lanewise ||
+                  WalksAlong(contraction.row_operand, loops.sum.var) || loops.rows.empty() ||
                   !WalksAlong(contraction.row_operand, loops.rows.back().var);
   columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&

@@ -23,6 +23,7 @@ struct ContractionLoops {
 // A block of sums: iterations [first_run, first_run + runs) of the outer loops of sums, and [first, first + count) of
 // the last one. Panels have them one after the other: sum number run * count + iteration.
 struct SumBlock {
+  ir::Expr number;  // of the block
   ir::Expr first_run, runs, first, count;
   ir::Expr is_first;  // holds in the block that the sums begin with
   ir::Expr is_last;   // and in the one that they end with
@@ -64,6 +65,12 @@ class PanelWriter {
   };
   ir::Stmt Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const;
 
+  // The same lane by lane: computes the sums of rows [first_row, first_row + plan's rows) x panel `columns.number`, in
+  // which all sums are one block. `tile` is the variable of a loop of so many iterations in which first_row is; null:
+  // it is a constant.
+  ir::Stmt LaneTile(const Panel& columns, ir::Expr first_row, ir::Var tile, ir::Expr tiles,
+                    const SumBlock& block) const;
+
  private:
   using Body = std::function<ir::Stmt(const Values& at, ir::Expr base)>;
 
@@ -87,7 +94,11 @@ class PanelWriter {
   ir::Expr ColumnElement(const Values& at) const;
   ir::Expr PaddedDepth(const SumBlock& block) const;
 
-  struct TilePlace;
+  // Where a tile's elements are: its first row, and the loops of its columns.
+  struct TilePlace {
+    ir::Expr first_row, first_lane;
+    Values columns;
+  };
   using Element =
       std::function<ir::Stmt(const Values& at, ir::Expr i, ir::Expr lane, ir::Expr is_there)>;
   ir::Stmt ForElements(const TilePlace& tile, bool is_whole, const Element& body) const;
@@ -98,6 +109,8 @@ class PanelWriter {
   ir::Stmt Unshift(ir::Buffer sums, const Panel& columns) const;
   ir::Stmt Add(ir::Buffer sums, const Panel& rows, const Panel& columns,
                const SumBlock& block) const;
+  struct Condition;
+  Condition PaddingOf() const;
   ir::Expr BeginningAt(const Values& at) const;
   static ir::Expr Zero(ir::Buffer buffer) { return buffer->context->Const(buffer->type, 0); }
 

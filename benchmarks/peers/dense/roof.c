@@ -1,0 +1,88 @@
+// What the machine does at most in a second: multiply-adds in registers of one core, and bytes that so many threads
+// read from memory. The best of some runs.
+#include <omp.h>
+#include <stdlib.h>
+#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+typedef float Vector __attribute__((vector_size(64)));
+
+enum { kChains = 16 };  // independent sums: two units, four cycles each, and some to spare
+
+double roof_f32(void) {
+  const int64_t steps = 2000000;
+  double best = 0;
+  for (int run = 0; run < 10; ++run) {
+    Vector sums[kChains], a, b;
+    for (int l = 0; l < 16; ++l) a[l] = 0.999f, b[l] = 1e-6f * (float)(l + run);
+    for (int c = 0; c < kChains; ++c) sums[c] = b + (float)c;
+    const double begin = omp_get_wtime();
+    for (int64_t i = 0; i < steps; ++i) {
+      __asm__ volatile("" : "+x"(a), "+x"(b));
+      for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * a + b;
+    }
+    float keep = 0;
+    for (int c = 0; c < kChains; ++c) keep += sums[c][0];
+    const double rate = (double)steps * kChains * 16 / (omp_get_wtime() - begin);
+    if (rate > best && keep != 1.25f) best = rate;
+  }
+  return best;
+}
+
+// 0: the processor has no dot products of bytes, or the compiler does not know them.
+double roof_i8(void) {
+#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+  const int64_t steps = 2000000;
+  double best = 0;
+  for (int run = 0; run < 10; ++run) {
+    // Twelve variables, not an array: an array stays in memory.
+    const __m512i a = _mm512_set1_epi32(run), b = _mm512_set1_epi32(run + 1);
+    __m512i s0 = a, s1 = a, s2 = a, s3 = a, s4 = a, s5 = a, s6 = a, s7 = a, s8 = a, s9 = a, s10 = a,
+            s11 = a;
+    const double begin = omp_get_wtime();
+    for (int64_t i = 0; i < steps; ++i) {
+#define ADD(sum) __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+      ADD(s0);
+      ADD(s1);
+      ADD(s2);
+      ADD(s3);
+      ADD(s4);
+      ADD(s5);
+      ADD(s6);
+      ADD(s7);
+      ADD(s8);
+      ADD(s9);
+      ADD(s10);
+      ADD(s11);
+#undef ADD
+    }
+    const int keep =
+        _mm512_reduce_add_epi32(s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11);
+    const double rate = (double)steps * 12 * 64 / (omp_get_wtime() - begin);
+    if (rate > best && keep != 1) best = rate;
+  }
+  return best;
+#else
+  return 0;
+#endif
+}
+
+double roof_bytes(int threads) {
+  const int64_t count = (int64_t)64 << 20;  // floats: more than caches hold
+  float* memory = aligned_alloc(4096, (size_t)count * sizeof(float));
+  if (memory == NULL) return 0;
+#pragma omp parallel for num_threads(threads)
+  for (int64_t i = 0; i < count; ++i) memory[i] = 1.0f;
+  double best = 0;
+  for (int run = 0; run < 5; ++run) {
+    float sum = 0;
+    const double begin = omp_get_wtime();
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
+    for (int64_t i = 0; i < count; ++i) sum += memory[i];
+    const double rate = (double)count * sizeof(float) / (omp_get_wtime() - begin);
+    if (rate > best && sum > 0) best = rate;
+  }
+  free(memory);
+  return best;
+}
