@@ -48,6 +48,8 @@ class VectorGroup::Builder {
     const Tensor y = Compute(group_.output_.name(), group_.output_.shape(), [&](const Axes& at) {
       return spread ? spread(at) : Element(result, at);
     });
+    // A tensor may be too large under this tiling.
+    RETURN_IF_ERROR(graph_.state()->status);
     Schedule s(y);
     return Program(s, y);
   }
