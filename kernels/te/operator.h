@@ -115,9 +115,9 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
-  // On an accelerator the function for the interpreter, loops without a schedule, is made into instructions
-  // (cases::ScheduleNest); `build` has none.
-  bool loops_on_card = false;
+  // Of which cases that name no schedule the function for the interpreter, loops, is made into instructions on an
+  // accelerator (cases::ScheduleNest), in place of `build`. Empty: of none.
+  std::function<bool(const OperatorCase&)> loops_on_card = {};
   // The schedules that the operator chooses from on an accelerator, the first choice of its cost model
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
@@ -131,6 +131,9 @@ struct Operator {
   std::function<absl::StatusOr<mapping::Estimate>(const OperatorCase&, const Target&)> estimate =
       {};
 };
+
+// Operator::loops_on_card, and the case names no schedule.
+bool TakesLoops(const Operator& op, const OperatorCase& c);
 
 // Returns true if `choice` has all choices of `wanted`.
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
