@@ -90,6 +90,8 @@ absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Ta
   const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
     RETURN_IF_ERROR(RunPasses(part, pipeline, target));
+    // A schedule may need more registers than there are.
+    RETURN_IF_ERROR(GenerateDianNao(part, target).status());
     return ScalarStores(part);
   };
   absl::StatusOr<poly::NestProgram> program =

@@ -478,33 +478,37 @@ TEST(UnscheduledNestsTest, AnyLoop) {
         "B[i, 0] = B[i, 0] + A[i + i16(1), j + i8(1)] } }",
         "for (i, 5, 0) { B[i, 0] = A[i, 0] }", "for (i, 0, 40) { B[i, 3] = i * 3 }",
         "parallel (i, 0, 40) { vectorize (j, 0, 9) { B[i, j] = A[39 - i, 8 - j] } }",
-        "for (i, 0, 40) { B[i, 0] = A[max(0, min(A[i, 1], 39)), 2] }", "B[3, 4] = A[5, 6]"}) {
+        "for (i, 0, 40) { B[i, 0] = A[max(0, min(A[i, 1], 39)), 2] }", "B[3, 4] = A[5, 6]",
+        "for (j, 0, 9) { B[0, j] = A[3, 2] }"}) {
     MustAgree(StrCat("func any(A: i32[40, 9] in, B: i32[40, 9]) { ", body, " }\n"), OnCard());
   }
 }
 
-// In f32, of the smallest data set; the other kernels are scalar code, which takes long to simulate.
+// All 30 in f32, of the smallest data set: right values, and which of them are no instructions.
 TEST(UnscheduledNestsTest, KernelsOfPolyBench) {
-  for (const char* name : {"2mm", "atax", "bicg", "doitgen", "durbin", "fdtd-2d", "gemm", "gesummv",
-                           "heat-3d", "jacobi-2d", "mvt", "syrk", "trisolv"}) {
-    const absl::StatusOr<const kernels::PolyBenchKernel*> found =
-        kernels::FindPolyBenchKernel(name);
-    ASSERT_TRUE(found.ok()) << found.status();
-    const kernels::PolyBenchKernel* kernel = *found;
+  std::vector<std::string> on_scalar_unit;
+  for (const kernels::PolyBenchKernel& kernel : kernels::PolyBenchKernels()) {
     NestSettings settings = OnCard("mlu370");
     settings.values = "uniform";
-    for (size_t i = 0; i < kernel->parameters.size(); ++i) {
-      settings.arguments.push_back(StrCat(kernel->parameters[i], "=", kernel->sizes[0][i]));
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+      settings.arguments.push_back(StrCat(kernel.parameters[i], "=", kernel.sizes[0][i]));
     }
-    for (const auto& [scalar, value] : kernel->scalars) {
+    for (const auto& [scalar, value] : kernel.scalars) {
       settings.arguments.push_back(StrCat(scalar, "=", value));
     }
-    const std::string text = absl::StrReplaceAll(ToAbsl(kernel->text), {{"f64", "f32"}});
+    const std::string text = absl::StrReplaceAll(ToAbsl(kernel.text), {{"f64", "f32"}});
+    SCOPED_TRACE(std::string(kernel.name));
     const NestReport report = MustAgree(text, settings);
-    for (const std::string& note : report.notes) {
-      EXPECT_THAT(note, testing::Not(HasSubstr("scalar unit"))) << name;
-    }
+    const bool has_scalar_code =
+        std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
+          return note.find("scalar unit") != std::string::npos;
+        });
+    if (has_scalar_code) on_scalar_unit.emplace_back(kernel.name);
   }
+  EXPECT_THAT(on_scalar_unit,
+              testing::IsSubsetOf({"adi", "cholesky", "correlation", "covariance", "deriche",
+                                   "floyd-warshall", "lu", "ludcmp", "nussinov", "seidel-2d",
+                                   "symm"}));
 }
 
 }  // namespace

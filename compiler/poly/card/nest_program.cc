@@ -560,19 +560,21 @@ class Scheduler {
     if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
     ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
     cycles = schedules[0].cycles;
-    ASSIGN_OR_RETURN(int64_t least, scalar_stores_(best));
-    if (least == 0) return best;
+    absl::StatusOr<int64_t> least = scalar_stores_(best);
+    if (least.ok() && *least == 0) return best;
     constexpr size_t kMostTries = 12;
     schedules = program.Schedules({}, false);
-    for (size_t i = 1; i < std::min(schedules.size(), kMostTries) && least > 0; ++i) {
+    for (size_t i = 1; i < std::min(schedules.size(), kMostTries); ++i) {
       absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
       if (!other.ok()) continue;
       const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
-      if (!stores.ok() || *stores >= least) continue;
-      least = *stores;
+      if (!stores.ok() || (least.ok() && *stores >= *least)) continue;
+      least = stores;
       best = *std::move(other);
       cycles = schedules[i].cycles;
+      if (*least == 0) break;
     }
+    RETURN_IF_ERROR(least.status());
     return best;
   }
 

@@ -114,15 +114,20 @@ class Turner {
       }
       if (dimension.range >= 0) depth_.push_back(d);
     }
+    // Of two alike the inner one is larger.
     const auto is_larger = [&](int a, int b) {
-      return std::pair(-AxisExtent(a), a) < std::pair(-AxisExtent(b), b);
+      return std::pair(AxisExtent(a), a) > std::pair(AxisExtent(b), b);
     };
     std::sort(windows_.begin(), windows_.end(), is_larger);
     for (; windows_.size() > 2; windows_.pop_back()) {
       batch_.push_back(windows_.back());
       depth_.push_back(windows_.back());
     }
-    std::sort(plain.begin(), plain.end(), is_larger);
+    // In the order in which they stand in memory.
+    std::sort(depth_.begin(), depth_.end());
+    std::sort(plain.begin(), plain.end(), [&](int a, int b) {
+      return std::pair(-AxisExtent(a), a) < std::pair(-AxisExtent(b), b);
+    });
     for (const int d : plain) (windows_.size() < 2 ? windows_ : batch_).push_back(d);
     int64_t images = 1;
     for (const int d : batch_) images *= AxisExtent(d);
