@@ -304,7 +304,7 @@ not in range | compare c.json --reference --max-cycles=-1
 --arg: expected NAME=INTEGER | poly f.nir --show=card --arg n=x
 --values: expected topi511 alone | cycles layers95 --values
 --values: expected topi511 alone | cycles topi511 layers95 --values
---values excludes --model | cycles topi511 --values --model=4
+--model excludes --values | cycles topi511 --values --model=4
 list: expected ops, | list frob
 can not be read | check missing.nasm
 --shape is not for a program | check q.nasm --shape=4

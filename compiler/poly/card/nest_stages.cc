@@ -184,6 +184,47 @@ void TakeMarginsOff(ir::Context& c, NestStages& stages) {
   stages.list = std::move(list);
 }
 
+// `e` with loads of `from` as loads of `to`, at indices that are so much larger.
+Expr Reading(Expr e, ir::Buffer from, ir::Buffer to, const std::vector<int64_t>& more) {
+  std::vector<Expr> operands;
+  for (Expr operand : e.operands()) operands.push_back(Reading(operand, from, to, more));
+  if (!e.Is(ExprKind::kLoad) || !(ir::Buffer(e.buffer()) == from)) {
+    return operands.empty() ? e : e.context().Rebuild(e, operands);
+  }
+  for (size_t d = 0; d < operands.size(); ++d) {
+    if (more[d] != 0) operands[d] = operands[d] + more[d];
+  }
+  return e.context().Load(to, operands);
+}
+
+// Locals of which one stage stores a part have that part alone: tiles may load more than they need, but nothing that is
+// not stored.
+void ShrinkLocals(ir::Context& c, NestStages& stages) {
+  for (ir::Buffer& local : stages.locals) {
+    const auto is_writer = [&](const NestStage& stage) { return stage.target == local; };
+    const auto writer = std::find_if(stages.list.begin(), stages.list.end(), is_writer);
+    if (writer == stages.list.end() ||
+        std::count_if(stages.list.begin(), stages.list.end(), is_writer) != 1) {
+      continue;
+    }
+    std::vector<Expr> extents;
+    std::vector<int64_t> less;
+    for (size_t d = 0; d < writer->extents.size(); ++d) {
+      extents.push_back(c.Int(writer->axes[d].type(), writer->extents[d]));
+      less.push_back(-writer->low[d]);
+    }
+    const ir::Buffer part = c.NewBuffer(local->name, local->type, extents);
+    writer->target = part;
+    writer->low.assign(writer->low.size(), 0);
+    for (NestStage& stage : stages.list) {
+      for (Expr* e : {&stage.value, &stage.element}) {
+        if (*e) *e = Reading(*e, local, part, less);
+      }
+    }
+    local = part;
+  }
+}
+
 // A sum of one of `axes` and a number: its number and the constant.
 std::optional<std::pair<size_t, int64_t>> AxisPlusNumber(Expr e, const std::vector<ir::Var>& axes) {
   const arith::LinearForm form = arith::Decompose(e);
@@ -288,9 +329,11 @@ class AxisSplitter {
     stages_.locals.push_back(base);
     if (IsWhole(old_) && IsLocalOfOneStage(target)) {
       std::erase(stages_.locals, target);
+      std::vector<int64_t> more(old_.axes.size());
+      more[axis_] = before_;
       for (NestStage& reader : stages_.list) {
         for (Expr* e : {&reader.value, &reader.element}) {
-          if (*e) *e = Reading(*e, target, base);
+          if (*e) *e = Reading(*e, target, base, more);
         }
       }
       return;
@@ -367,21 +410,10 @@ class AxisSplitter {
                      InSplit(value.operand(2), place_));
   }
 
-  // `e` with loads of `target` as loads of `base`.
-  Expr Reading(Expr e, ir::Buffer target, ir::Buffer base) {
-    std::vector<Expr> operands;
-    for (Expr operand : e.operands()) operands.push_back(Reading(operand, target, base));
-    if (!e.Is(ExprKind::kLoad) || !(ir::Buffer(e.buffer()) == target)) {
-      return operands.empty() ? e : c_.Rebuild(e, operands);
-    }
-    operands[axis_] = Plus(operands[axis_], before_);
-    return c_.Load(base, operands);
-  }
-
   ir::Context& c_;
   NestStages& stages_;
-  size_t axis_ =
-      0;  // is split into steps of by_, the first of which begins before_ elements before
+  // The axis is split into steps of by_, the first of which begins before_ elements before.
+  size_t axis_ = 0;
   int64_t by_ = 1, before_ = 0;
   NestStage old_;
   ir::Var steps_, place_;
@@ -739,9 +771,6 @@ absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
     const Dependences dependences = ComputeDependences(scop, {.reassociate_floats = true});
     ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, scop, dependences).Run());
     stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
-    AxisSplitter(*function.context, stages).Run();
-    TakeMarginsOff(*function.context, stages);
-    PlaceUnroller(*function.context, stages).Run();
     return stages;
   });
 }
@@ -862,7 +891,13 @@ class Unroller {
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
   RETURN_IF_ERROR(unroller.Add(function.body, ""));
-  return std::move(unroller.stages_);
+  ir::Context& c = *function.context;
+  NestStages stages = std::move(unroller.stages_);
+  ShrinkLocals(c, stages);
+  AxisSplitter(c, stages).Run();
+  TakeMarginsOff(c, stages);
+  PlaceUnroller(c, stages).Run();
+  return stages;
 }
 
 }  // namespace polynao::poly
