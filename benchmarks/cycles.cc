@@ -5,24 +5,33 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "benchmarks/json_reader.h"
+#include "benchmarks/name_filter.h"
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/nest_on_card.h"
 #include "cases/run_case.h"
 #include "compiler/target/target.h"
+#include "isa/bound.h"
 #include "kernels/topi_cases/cases.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 namespace {
 
+constexpr char kAgree[] = "agree";
 // A case is worse from so many times its cycles on.
 constexpr double kWorse = 1.01;
 
@@ -52,23 +61,104 @@ void Measure(const SuiteCase& suite_case, const CyclesSettings& settings, CaseCy
 
 // About so many stores take the simulator a minute.
 constexpr double kMostScalarStores = 3e6;
+// About so many products and bytes take it a second with values.
+constexpr double kMostWork = 1e7;
+
+// ---- smaller cases
+
+constexpr int64_t kLeastHalved = 8;
+
+int64_t Halved(int64_t extent) { return extent / 2 + ((extent / 2 + extent) & 1); }
+
+std::optional<double> WorkOf(const kernels::OperatorCase& c) {
+  const absl::StatusOr<const kernels::Operator*> op = kernels::FindOperator(c);
+  if (!op.ok()) return std::nullopt;
+  const isa::Work work = (*op)->work(c);
+  return static_cast<double>(work.macs) + static_cast<double>(work.gmem_bytes);
+}
+
+// Calls visit(number) for each number of an attribute above kLeastHalved; it may change it.
+template <typename F>
+void ForNumbers(std::string& attribute, const F& visit) {
+  std::vector<std::string> words = absl::StrSplit(ToAbsl(attribute), ':');
+  for (std::string& word : words) {
+    int64_t number;
+    if (!absl::SimpleAtoi(word, &number) || number <= kLeastHalved) continue;
+    visit(number);
+    word = StrCat(number);
+  }
+  attribute = absl::StrJoin(words, ":");
+}
+
+// The case with these numbers halved wherever they stand, if there is such a case and it has less work.
+std::optional<kernels::OperatorCase> WithHalved(kernels::OperatorCase c,
+                                                const std::set<int64_t>& numbers) {
+  const std::optional<double> before = WorkOf(c);
+  const auto halve = [&](int64_t& number) {
+    if (numbers.contains(number)) number = Halved(number);
+  };
+  for (int64_t& extent : c.shape) halve(extent);
+  for (std::vector<int64_t>& shape : c.operands) {
+    for (int64_t& extent : shape) halve(extent);
+  }
+  for (auto& [name, text] : c.attributes) ForNumbers(text, halve);
+  const std::optional<double> work = WorkOf(c);
+  return work && *work < *before ? std::optional(c) : std::nullopt;
+}
+
+std::optional<kernels::OperatorCase> OneStepSmaller(const kernels::OperatorCase& c) {
+  std::set<int64_t, std::greater<>> extents, numbers;
+  const auto add = [&](const std::vector<int64_t>& shape) {
+    for (const int64_t extent : shape) {
+      if (extent > kLeastHalved) extents.insert(extent);
+    }
+  };
+  add(c.shape);
+  for (const std::vector<int64_t>& shape : c.operands) add(shape);
+  for (const auto& [name, text] : c.attributes) {
+    std::string copy = text;
+    ForNumbers(copy, [&](int64_t number) { numbers.insert(number); });
+  }
+  std::vector<std::set<int64_t>> tries;
+  for (const int64_t extent : extents) tries.push_back({extent});
+  for (const int64_t extent : extents) {
+    for (const int64_t number : numbers) tries.push_back({extent, number});
+  }
+  for (const int64_t number : numbers) tries.push_back({number});
+  tries.emplace_back(extents.begin(), extents.end());
+  tries.back().insert(numbers.begin(), numbers.end());
+  for (const std::set<int64_t>& halved : tries) {
+    if (auto smaller = WithHalved(c, halved)) return smaller;
+  }
+  return std::nullopt;
+}
+
+cases::CaseSettings CardSettings(const CyclesSettings& settings, bool with_values) {
+  cases::CaseSettings result;
+  result.config = settings.config;
+  result.overrides = settings.overrides;
+  result.check_values = with_values;
+  result.timing_only = !with_values;
+  return result;
+}
+
+// The function after the passes.
+absl::StatusOr<ir::Function> FunctionOf(const kernels::OperatorCase& c, const Target& target) {
+  ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
+  return cases::BuildFunction(*op, c, target, {});
+}
 
 void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
                  const Target& target, CaseCycles& result) {
   const kernels::OperatorCase& c = topi.functions[0];
   const auto measure = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
-    ASSIGN_OR_RETURN(const ir::Function function, cases::BuildFunction(*op, c, target, {}));
+    ASSIGN_OR_RETURN(const ir::Function function, FunctionOf(c, target));
     result.scalar_stores = cases::ScalarStores(function);
     if (const double stores = cases::StoredElements(function.body); stores > kMostScalarStores) {
       return absl::ResourceExhaustedError(
           absl::StrFormat("not simulated: the scalar unit stores about %.0f elements", stores));
     }
-    cases::CaseSettings case_settings;
-    case_settings.config = settings.config;
-    case_settings.overrides = settings.overrides;
-    case_settings.check_values = false;
-    case_settings.timing_only = true;
+    cases::CaseSettings case_settings = CardSettings(settings, /*with_values=*/false);
     absl::StatusOr<cases::CaseReport> report = cases::RunCase(c, case_settings);
     if (!report.ok()) {
       // Cycles of some scalar code depend on values.
@@ -82,6 +172,40 @@ void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
   };
   if (const absl::Status status = measure(); !status.ok()) {
     result.failure = std::string(status.message());
+  }
+}
+
+// Compares values at the largest shapes that take about a second.
+absl::StatusOr<std::string> CompareTopi(const kernels::OperatorCase& whole,
+                                        const CyclesSettings& settings, const Target& target,
+                                        std::string& values_at) {
+  kernels::OperatorCase c = SmallerCase(whole, kMostWork);
+  for (double work = kMostWork;; work /= 4) {
+    ASSIGN_OR_RETURN(const ir::Function function, FunctionOf(c, target));
+    if (cases::StoredElements(function.body) <= kMostScalarStores / 10) break;
+    kernels::OperatorCase next = c;
+    for (; work > 1 && kernels::ShapesText(next) == kernels::ShapesText(c); work /= 4) {
+      next = SmallerCase(c, work / 4);
+    }
+    if (work <= 1) break;
+    c = next;
+  }
+  values_at = kernels::ShapesText(c);
+  ASSIGN_OR_RETURN(const cases::CaseReport report,
+                   cases::RunCase(c, CardSettings(settings, /*with_values=*/true)));
+  if (report.ok) return kAgree;
+  return absl::StrFormat("differ by up to %g", report.max_abs_error);
+}
+
+void CompareTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
+                 const Target& target, CaseCycles& result) {
+  std::vector<const kernels::OperatorCase*> functions = {&topi.functions.front()};
+  if (topi.functions.size() > 1) functions.push_back(&topi.functions.back());
+  for (const kernels::OperatorCase* c : functions) {
+    const absl::StatusOr<std::string> compared =
+        CompareTopi(*c, settings, target, result.values_at);
+    result.values = compared.ok() ? *compared : std::string(compared.status().message());
+    if (result.values != kAgree) return;
   }
 }
 
@@ -156,10 +280,11 @@ absl::StatusOr<std::vector<CaseCycles>> MeasureTopiCycles(const CyclesSettings& 
                    cases::LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
   std::vector<CaseCycles> results;
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
   std::vector<const kernels::TopiCase*> chosen;
   for (const kernels::TopiCase& c : kernels::TopiCases()) {
     const std::string name = StrCat(c.op, "/", c.id);
-    if (name.find(settings.filter) == std::string::npos) continue;
+    if (!filter.Passes(name)) continue;
     chosen.push_back(&c);
     results.push_back({.machine = machine.name, .suite = kTopiSuite, .name = name});
   }
@@ -167,15 +292,29 @@ absl::StatusOr<std::vector<CaseCycles>> MeasureTopiCycles(const CyclesSettings& 
     return InvalidInput("--filter='", settings.filter, "': no case of ", kTopiSuite,
                         " has it in its name; names are like 'conv2d_nchw/3'");
   }
-  MeasureAll(settings, results,
-             [&](size_t i) { MeasureTopi(*chosen[i], settings, target, results[i]); });
+  MeasureAll(settings, results, [&](size_t i) {
+    MeasureTopi(*chosen[i], settings, target, results[i]);
+    if (settings.values) CompareTopi(*chosen[i], settings, target, results[i]);
+  });
   return results;
 }
 
+kernels::OperatorCase SmallerCase(const kernels::OperatorCase& c, double most_work) {
+  kernels::OperatorCase smaller = c;
+  while (WorkOf(smaller).value_or(0) > most_work) {
+    std::optional<kernels::OperatorCase> next = OneStepSmaller(smaller);
+    if (!next) break;
+    smaller = *std::move(next);
+  }
+  return smaller;
+}
+
 std::string SummaryText(const std::vector<CaseCycles>& cases) {
-  int run = 0, clean = 0;
+  int run = 0, clean = 0, compared = 0, agree = 0;
   std::vector<double> efficiencies;
   for (const CaseCycles& c : cases) {
+    compared += !c.values.empty();
+    agree += c.values == kAgree;
     if (!c.failure.empty()) continue;
     ++run;
     clean += c.scalar_stores == 0;
@@ -189,6 +328,7 @@ std::string SummaryText(const std::vector<CaseCycles>& cases) {
     StrAppend(&text,
               absl::StrFormat("; median efficiency %.3f", efficiencies[efficiencies.size() / 2]));
   }
+  if (compared > 0) StrAppend(&text, "; values agree in ", agree, " of ", compared);
   return text;
 }
 
@@ -205,6 +345,7 @@ std::string CyclesText(const std::vector<CaseCycles>& cases) {
     } else {
       json["failure"] = c.failure;
     }
+    if (!c.values.empty()) json["values"] = c.values, json["values_at"] = c.values_at;
     text += json.dump() + (i + 1 < cases.size() ? ",\n" : "\n");
   }
   return text + "]\n";
@@ -232,6 +373,8 @@ absl::StatusOr<std::vector<CaseCycles>> ParseCycles(std::string_view text) {
       reader.Read("bound", c.bound);
       if (reader.Has("scalar_stores")) reader.Read("scalar_stores", c.scalar_stores);
     }
+    if (reader.Has("values")) reader.Read("values", c.values);
+    if (reader.Has("values_at")) reader.Read("values_at", c.values_at);
     if (!status.ok()) return InvalidInput(place, status.message());
     if (!keys.insert(c.Key()).second) return InvalidInput(place, c.Key(), " stands here twice");
     cases.push_back(std::move(c));

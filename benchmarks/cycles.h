@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "benchmarks/suites.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::benchmarks {
 
@@ -21,6 +22,8 @@ struct CaseCycles {
   int64_t bound = 0;          // the larger of the bounds of docs/benchmarks.md
   int64_t scalar_stores = 0;  // statements of topi511's programs that are left to the scalar unit
   std::string failure = {};
+  // Of topi511 with CyclesSettings::values: "agree", or how not, at the shapes `values_at` ("1x8x28x28,16x8x3x3").
+  std::string values = {}, values_at = {};
 
   std::string Key() const { return machine + " " + suite + " " + name; }
   bool operator==(const CaseCycles&) const = default;
@@ -29,8 +32,11 @@ struct CaseCycles {
 struct CyclesSettings {
   std::string config = "mlu270";
   std::vector<std::string> overrides;
-  std::string filter;  // only cases with this in their names
+  std::string
+      filter;  // only cases with this in their names; of topi511 also a regular expression (NameFilter)
   bool use_tuned = true;
+  // Of topi511: compare values, too.
+  bool values = false;
   int jobs = 1;
   std::function<void(int done, int total, const CaseCycles&)> on_case;
 };
@@ -43,10 +49,16 @@ absl::StatusOr<std::vector<CaseCycles>> MeasureCycles(const Suite& suite,
 // The suite of the TOPI table, of which each case has its first function: "topi511".
 inline constexpr char kTopiSuite[] = "topi511";
 // The same for its cases, whose loops become instructions. A case whose program leaves so much to the scalar unit that
-// simulating it takes minutes has a failure that says so.
+// simulating it takes minutes has a failure that says so. Cycles are those of the real shapes. Values are compared at
+// shapes that a simulation with values can take (SmallerCase), for the first and the last of a case's functions.
 absl::StatusOr<std::vector<CaseCycles>> MeasureTopiCycles(const CyclesSettings& settings);
 
-// "511 cases: 490 run, 400 of them without scalar stores; median efficiency 0.5".
+// A case of the same operator with at most `most_work` products and bytes, as far as halving extents leads there: the
+// largest extent above 8, wherever it stands in shapes and attributes, becomes half, odd if it was odd; where the
+// operator does not take that, another one does, alone or with a number among the attributes (groups), or all at once.
+kernels::OperatorCase SmallerCase(const kernels::OperatorCase& c, double most_work);
+
+// "511 cases: 490 run, 400 of them without scalar stores; median efficiency 0.5; values agree in 489 of 500".
 std::string SummaryText(const std::vector<CaseCycles>& cases);
 
 // JSON, one line for each case, and back. Errors: no such JSON; a case twice.

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/operators.h"
 
 namespace polynao::benchmarks {
 namespace {
@@ -69,18 +70,54 @@ TEST(CyclesTest, MeasuresTheTopiTable) {
   CyclesSettings settings;
   settings.config = "mlu370";
   settings.filter = "batch_matmul/1";
+  settings.values = true;
   const auto cases = MeasureTopiCycles(settings);
   ASSERT_TRUE(cases.ok()) << cases.status();
   ASSERT_EQ(cases->size(), 1u);
   EXPECT_EQ((*cases)[0].failure, "");
   EXPECT_EQ((*cases)[0].scalar_stores, 0);
   EXPECT_GE((*cases)[0].cycles, (*cases)[0].bound);
+  EXPECT_EQ((*cases)[0].values, "agree");
+  EXPECT_EQ((*cases)[0].values_at, "1x16x32,1x16x32");
+  EXPECT_EQ(*ParseCycles(CyclesText(*cases)), *cases);
   EXPECT_EQ(SummaryText({{.cycles = 100, .bound = 50},
                          {.cycles = 10, .bound = 9, .scalar_stores = 2},
                          {.failure = "x"}}),
             "3 cases: 2 run, 1 of them without scalar stores; median efficiency 0.900");
+  EXPECT_EQ(SummaryText({{.cycles = 100, .bound = 50, .values = "agree"},
+                         {.failure = "x", .values = "differ by up to 3"}}),
+            "2 cases: 1 run, 1 of them without scalar stores; median efficiency 0.500; values "
+            "agree in 1 of 2");
   settings.filter = "batch_matmul/99";
   EXPECT_FALSE(MeasureTopiCycles(settings).ok());
+}
+
+// Odd extents stay odd, numbers that belong to an extent follow it, and small cases stay as they are.
+TEST(CyclesTest, CasesBecomeSmaller) {
+  const auto smaller = [](const kernels::OperatorCase& c, double most_work) {
+    return SmallerCase(c, most_work);
+  };
+  kernels::OperatorCase c = {.op = "conv2d_nchw",
+                             .shape = {1, 64, 225, 224},
+                             .operands = {{33, 64, 3, 3}},
+                             .dtype = ir::Type::kF32};
+  EXPECT_EQ(kernels::ShapesText(smaller(c, 1e6)), "1x16x15x28,17x16x3x3");
+  EXPECT_EQ(kernels::ShapesText(smaller(c, 1e12)), "1x64x225x224,33x64x3x3");
+  EXPECT_EQ(kernels::ShapesText(smaller(c, 1)), "1x8x7x8,5x8x3x3");
+  c = {.op = "group_conv2d",
+       .shape = {1, 128, 9, 9},
+       .operands = {{128, 4, 3, 3}},
+       .dtype = ir::Type::kF32,
+       .attributes = {{"groups", "32"}}};
+  const kernels::OperatorCase grouped = smaller(c, 3e4);
+  EXPECT_EQ(kernels::ShapesText(grouped), "1x32x5x5,32x4x3x3");
+  EXPECT_EQ(grouped.attributes.at("groups"), "8");
+  c = {.op = "depthwise_conv2d_back_input",
+       .shape = {1, 40, 40, 32},
+       .operands = {{3, 3, 32, 1}},
+       .dtype = ir::Type::kF32,
+       .attributes = {{"in_height", "42"}, {"in_width", "42"}}};
+  EXPECT_TRUE(kernels::FindOperator(smaller(c, 1e4)).ok());
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Ta
   const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
     ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
     RETURN_IF_ERROR(RunPasses(part, pipeline, target));
+    // A schedule may need more registers than there are.
+    RETURN_IF_ERROR(GenerateDianNao(part, target).status());
     return ScalarStores(part);
   };
   absl::StatusOr<poly::NestProgram> program =
@@ -112,10 +114,18 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const std::string& config,
                                           const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(isa::Machine loaded, LoadMachine(config, overrides));
+  auto machine = std::make_unique<isa::Machine>(std::move(loaded));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", machine.get()));
+  ASSIGN_OR_RETURN(NestOnCard nest, CompileForCard(function, arguments, target));
+  nest.machine = std::move(machine);
+  return nest;
+}
+
+absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
+                                          absl::Span<const ir::Argument> arguments,
+                                          const Target& target) {
   NestOnCard nest;
-  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(config, overrides));
-  nest.machine = std::make_unique<isa::Machine>(std::move(machine));
-  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", nest.machine.get()));
   ASSIGN_OR_RETURN(nest.function, ir::FixScalars(function, arguments));
   const Clock::time_point start = Clock::now();
   if (IsPlainNest(nest.function)) {

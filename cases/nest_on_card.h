@@ -54,6 +54,11 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           const std::string& config,
                                           const std::vector<std::string>& overrides);
 
+// The same for `target`, an accelerator, which has the machine and the instructions; NestOnCard::machine is null.
+absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
+                                          absl::Span<const ir::Argument> arguments,
+                                          const Target& target);
+
 // Simulates it; the tensors among `arguments` hold what it has stored.
 absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
                                               absl::Span<const ir::Argument> arguments);

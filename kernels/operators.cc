@@ -18,6 +18,7 @@
 #include "kernels/te/normalization.h"
 #include "kernels/te/pool.h"
 #include "kernels/te/reduce.h"
+#include "kernels/te/transposed_convolution.h"
 #include "kernels/te/unscheduled.h"
 #include "kernels/topi/operators.h"
 
@@ -92,7 +93,8 @@ absl::Span<const Operator> Operators() {
     auto* all = new std::vector<Operator>;
     for (auto more : {ElementwiseOperators, ConvolutionOperators, MatmulOperators, PoolOperators,
                       ReduceOperators, UnscheduledOperators, FusedLayers, NormalizationOperators,
-                      MovementOperators, AttentionOperators, GatherOperators, TopiOperators}) {
+                      MovementOperators, AttentionOperators, GatherOperators,
+                      TransposedConvolutionOperators, TopiOperators}) {
       for (Operator& op : more()) {
         if (op.schedules) ChooseOnCard(op);
         all->push_back(std::move(op));

@@ -10,6 +10,8 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/machines.h"
+#include "cases/nest_on_card.h"
+#include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
 #include "isa/machine.h"
 
@@ -20,6 +22,14 @@ absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machin
                                   const isa::InstructionSet& instructions) {
   ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
   target.instructions = &instructions;
+  if (entry.function) {
+    // Its own context: other threads compile the same function.
+    const ir::Function own = ir::CloneInto(*entry.function, std::make_shared<ir::Context>());
+    ASSIGN_OR_RETURN(cases::NestOnCard nest, cases::CompileForCard(own, entry.arguments, target));
+    Candidate candidate;
+    candidate.program = std::move(nest.program);
+    return candidate;
+  }
   kernels::OperatorCase c = entry.operator_case;
   // A schedule found by a search is known for some machines only; points beside them would be at a disadvantage.
   c.use_tuned = false;

@@ -3,17 +3,23 @@
 #define SWEEP_RUN_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/ir/argument.h"
+#include "compiler/ir/ir.h"
 #include "sweep/measure.h"
 
 namespace polynao::sweep {
 
-// A program of the sweep before it is compiled.
+// A program of the sweep before it is compiled: a case of an operator, or a function of loop IR.
 struct Entry {
   std::string name;
-  kernels::OperatorCase operator_case;
+  kernels::OperatorCase operator_case = {};
+  // A nest becomes instructions (cases::CompileForCard); one argument for each parameter, those of scalars have values.
+  std::optional<ir::Function> function = std::nullopt;
+  std::vector<ir::Argument> arguments = {};
   std::string impl = "compiled";
   int search = 0;  // cases::SearchSchedule's `count`
 };

@@ -149,6 +149,7 @@ sweep --axis core.nmem_kib= an empty one
 sweep --axis core.nmem_kib=1,1 comes twice
 sweep --axis =1 expected NAME=VALUE
 sweep --filter add --filter is not for an operator
+sweep --arg n=5 --arg is not for an operator
 sweep --metrics frob frob
 sweep --out c.json/x can not be made
 cycles --compare x.json At least 2 required
@@ -275,6 +276,11 @@ expected --axis, or --instructions with two tables or more | sweep add --shape=4
 --instructions is not for a function on cpu | opt f.nir --target=cpu --instructions=f.nir
 --dtype is not for a suite | sweep resnet50 --dtype=f16 --axis gmem.channels=2 --out=out
 --untuned is not for an operator | sweep add --shape=4 --untuned --axis gmem.channels=2 --out=out
+--shape is not for a file of functions | sweep f.nir --shape=4 --axis gmem.channels=2 --out=out
+--impl is not for a file of functions | sweep f.nir --impl=library --arg n=4 --axis gmem.channels=2 --out=out
+no function has 'g' in its name | sweep f.nir --filter=g --axis gmem.channels=2 --out=out
+no function has a scalar parameter 'm' | sweep f.nir --arg n=4 --arg m=4 --axis gmem.channels=2 --out=out
+has no value: expected --arg | sweep f.nir --axis gmem.channels=2 --out=out
 not in range | sweep add --shape=4 --jobs=0 --axis gmem.channels=2 --out=out
 --impl: expected compiled, library or expert, found | sweep add --shape=4 --impl=compiled,frob --axis gmem.channels=2 --out=out
 --case is not for an operator | tune add --case=1
@@ -300,6 +306,9 @@ not in range | compare c.json --reference --max-cycles=-1
 --tile: expected integers | poly f.nir --show=schedule --strategy=smart --tile=axb
 --loops: expected two different loops | poly f.nir --show=picture --arg n=4 --loops=1,1
 --arg: expected NAME=INTEGER | poly f.nir --show=card --arg n=x
+--values: expected topi511 alone | cycles layers95 --values
+--values: expected topi511 alone | cycles topi511 layers95 --values
+--model excludes --values | cycles topi511 --values --model=4
 list: expected ops, | list frob
 can not be read | check missing.nasm
 --shape is not for a program | check q.nasm --shape=4

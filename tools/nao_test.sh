@@ -223,6 +223,17 @@ tables_compared() {
     grep -q '  add_relu.f16 ' "$work/with_row/row.nasm"
 }
 expect "sweep compares instruction tables; run, opt and compile take one" pass "" tables_compared
+# One's own layers: all functions of a file, at all points.
+sweep_of_functions() {
+  printf '%s\n' 'func double(A: f16[n] in, B: f16[n] out, n: i32) { for (i, 0, n) { B[i] = A[i] + A[i] } }' \
+    'func sum(A: f32[64, m] in, S: f32[64], m: i32) { for (i, 0, 64) { for (j, 0, m) { S[i] = S[i] + A[i, j] } } }' >"$work/own.nir"
+  "$nao" sweep "$work/own.nir" --arg n=10000 --arg m=500 --axis gmem.channels=1,4 --energy=28nm --out="$work/s6" >/dev/null &&
+    awk -F, 'NR > 1 { rows += 1; bad += $3 + 0 <= 0; programs[$2] } END { for (p in programs) ++kinds; exit !(rows == 4 && bad == 0 && kinds == 2) }' \
+      "$work/s6/sweep.csv" &&
+    "$nao" sweep "$work/own.nir" --filter=sum --arg m=500 --axis gmem.channels=1,4 --out="$work/s7" >/dev/null &&
+    [[ $(wc -l <"$work/s7/sweep.csv") == 3 ]]
+}
+expect "sweep of the functions of a file" pass "" sweep_of_functions
 # The rate of channels and the size of GMEM follow what an axis says of the DRAM.
 which_dram() {
   "$nao" sweep add --shape=63x65 --axis gmem.dram=ddr4_3200,lpddr5,hbm2 --axis gmem.channels=1,4 --axis card.clock_mhz=500,1000 --energy=28nm \
@@ -482,6 +493,16 @@ opt_page() {
     grep -q 'class="good">same results' "$work/steps.html" && grep -q '<span class="removed">' "$work/steps.html"
 }
 expect "opt --html shows each pass" pass "" opt_page
+
+# Up to the pass that failed, whose message stands on the page as it does on standard error.
+opt_page_of_a_failure() {
+  printf '%s' 'func f(A: f16[1000000] in, B: f16[1000000] out) { allocate X: f16[1000000] @nmem
+    for (i, 0, 1000000) { X[i] = A[i] } for (i, 0, 1000000) { B[i] = X[i] } }' >"$work/large.nir"
+  fails "nmem needs 2000000 bytes" "$nao" opt "$work/large.nir" --html="$work/failed.html" &&
+    grep -q 'class="bad">[^<]*nmem needs 2000000 bytes' "$work/failed.html" &&
+    grep -q '<span class="name">tensorize</span>' "$work/failed.html"
+}
+expect "opt --html shows what came before a pass that fails" pass "" opt_page_of_a_failure
 
 opt_explains() {
   printf '%s' 'func f(A: f16[64]) { allocate X: f16[64] @nmem

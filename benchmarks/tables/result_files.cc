@@ -115,7 +115,8 @@ absl::StatusOr<ResultFile> ResultFolder::Read(const std::string& name) {
   if (!Has(name)) return absl::NotFoundError(name);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(StrCat(path_, "/", name)));
   ordered_json json = ordered_json::parse(text, nullptr, false);
-  if (!json.is_object()) return InvalidInput(name, ": expected a JSON object");
+  if (json.is_array()) json = {{"rows", std::move(json)}};
+  if (!json.is_object()) return InvalidInput(name, ": expected a JSON object or a list");
   ResultFile file(name, std::move(json));
   read_.emplace_back(name, file.Origin());
   return file;

@@ -59,7 +59,8 @@ class ResultFolder {
  public:
   explicit ResultFolder(std::string path) : path_(std::move(path)) {}
 
-  // "resnet50.json". Errors: kNotFound without such a file; a text that is no JSON object.
+  // "resnet50.json". A list is an object with `rows` alone. Errors: kNotFound without such a file; a text that is no
+  // JSON object and no list.
   absl::StatusOr<ResultFile> Read(const std::string& name);
   // The lines of a table in text, cell by cell: separated by commas in *.csv, by blanks in other files. Lines that
   // begin with "#" are left out; the first of them says where the table comes from. Errors: kNotFound; a line with

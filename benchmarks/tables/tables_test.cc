@@ -96,8 +96,44 @@ TEST_F(FillTablesTest, Errors) {
   EXPECT_THAT(Error("<!-- end of table -->\n"), HasSubstr("1: expected a table that ends here"));
   Store("ladder.json", R"({"rows": [{"step": "3", "plan": ""}]})");
   EXPECT_THAT(Error(kSteps), HasSubstr("ladder.json: expected a number at 'published_ms'"));
-  Store("ladder.json", "[]");
+  Store("ladder.json", "5");
   EXPECT_THAT(Error(kSteps), HasSubstr("ladder.json: expected a JSON object"));
+}
+
+// Counts by operator, and why cases have no cycles or other values, without what tells one from the next.
+TEST_F(FillTablesTest, CasesOfTheTopiTable) {
+  Store("topi511-mlu370.json", R"([
+{"machine":"m","suite":"topi511","case":"a/1","count":1,"cycles":200,"bound":100,"values":"agree","values_at":"4"},
+{"machine":"m","suite":"topi511","case":"a/2","count":1,"cycles":50,"bound":10,"scalar_stores":3,"values":"differ by up to 2"},
+{"machine":"m","suite":"topi511","case":"b/1","count":1,"failure":"not simulated: the scalar unit stores about 4e7 elements","values":"agree"},
+{"machine":"m","suite":"topi511","case":"b/2","count":1,"failure":"not simulated: the scalar unit stores about 5e7 elements","values":"agree"}
+])");
+  const auto page = FillTables(
+      "<!-- table topi511/operators -->\n<!-- end of table -->\n"
+      "<!-- table topi511/refused -->\n<!-- end of table -->\n",
+      folder_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr("| a | 2 | 1 | 2 | 1 | 0.500 |\n"));
+  EXPECT_THAT(*page, HasSubstr("| b | 2 | 2 | 0 | 0 | |\n"));
+  EXPECT_THAT(*page, HasSubstr("| all | 4 | 3 | 2 | 1 | 0.500 |\n"));
+  EXPECT_THAT(*page,
+              HasSubstr("| a | 1 | values: differ by up to 2 |\n| b | 2 | not simulated: the "
+                        "scalar unit stores more than three million elements |\n"));
+}
+
+// A row for each program, with the cycles on both machines.
+TEST_F(FillTablesTest, NestsOfTwoMachines) {
+  Store("nests-mlu270.json",
+        R"([{"machine":"a","suite":"nests","case":"nest/x","count":1,"cycles":200,"bound":100},
+            {"machine":"a","suite":"nests","case":"nest/y","count":1,"failure":"no f32"}])");
+  Store(
+      "nests-mlu370.json",
+      R"([{"machine":"b","suite":"nests","case":"nest/x","count":1,"cycles":50,"bound":10,"scalar_stores":1},
+            {"machine":"b","suite":"nests","case":"nest/y","count":1,"cycles":4,"bound":3}])");
+  const auto page = FillTables("<!-- table nests/cycles -->\n<!-- end of table -->\n", folder_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr("| nest/x | 200 | 0.500 | 50, scalar stores | 0.200 |\n"
+                               "| nest/y | none | | 4 | 0.750 |\n"));
 }
 
 // Machines are told apart by what both of them have.

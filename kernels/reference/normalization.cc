@@ -49,4 +49,27 @@ void ReferenceRmsNorm(double epsilon, const ir::Tensor& x, const ir::Tensor& gam
   }
 }
 
+void ReferenceGroupNorm(int64_t pixels, int64_t groups, double epsilon, const ir::Tensor& x,
+                        const ir::Tensor& gamma, const ir::Tensor& beta, ir::Tensor& y) {
+  const int64_t channels = gamma.element_count(), size = channels / groups;
+  const double count = static_cast<double>(pixels * size);
+  for (int64_t begin = 0; begin < x.element_count(); begin += pixels * channels) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const auto for_all = [&](const auto& visit) {
+        for (int64_t p = 0; p < pixels; ++p) {
+          for (int64_t c = g * size; c < (g + 1) * size; ++c) visit(begin + p * channels + c, c);
+        }
+      };
+      double sum = 0, squares = 0;
+      for_all([&](int64_t i, int64_t) { sum += x.Float(i); });
+      const double mean = sum / count;
+      for_all([&](int64_t i, int64_t) { squares += std::pow(x.Float(i) - mean, 2); });
+      const double deviation = std::sqrt(squares / count + epsilon);
+      for_all([&](int64_t i, int64_t c) {
+        y.SetValue(i, (x.Float(i) - mean) / deviation * gamma.Float(c) + beta.Float(c));
+      });
+    }
+  }
+}
+
 }  // namespace polynao::kernels

@@ -20,6 +20,11 @@ void ReferenceLayerNorm(double epsilon, const ir::Tensor& x, const ir::Tensor& g
 // Each row of gamma's length: x / sqrt(mean of x^2 + epsilon) * gamma; floats.
 void ReferenceRmsNorm(double epsilon, const ir::Tensor& x, const ir::Tensor& gamma, ir::Tensor& y);
 
+// Images of `pixels` pixels, whose channels, as many as gamma has, are in `groups` groups: (x - mean) / sqrt(mean of
+// (x - mean)^2 + epsilon) * gamma + beta, the means over all pixels and channels of a group in one image; floats.
+void ReferenceGroupNorm(int64_t pixels, int64_t groups, double epsilon, const ir::Tensor& x,
+                        const ir::Tensor& gamma, const ir::Tensor& beta, ir::Tensor& y);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_NORMALIZATION_H_

@@ -1,5 +1,7 @@
 #include "kernels/reference/normalization.h"
 
+#include <cmath>
+
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,6 +39,20 @@ TEST(ReferenceRmsNormTest, RootOfTheMeanSquare) {
   ReferenceRmsNorm(11, Of({2, 2}, {1, 7, 0.5, 2}), Of({2}, {12, 6}), y);
   EXPECT_EQ(y.Value(0), 2);
   EXPECT_EQ(y.Value(1), 7);
+}
+
+// Two images of two pixels, channels by themselves and together.
+TEST(ReferenceGroupNormTest, WhichElementsBelongTogether) {
+  ir::Tensor y(ir::Type::kF32, {2, 2, 2});
+  const ir::Tensor x = Of({2, 2, 2}, {1, 20, 3, 10, 0, 0, 4, 8});
+  ReferenceGroupNorm(2, 2, 0, x, Of({2}, {1, 10}), Of({2}, {0, 7}), y);
+  EXPECT_THAT(Values(y), ElementsAre(-1, 17, 1, -3, -1, -3, 1, 17));
+  ReferenceGroupNorm(2, 1, 27, Of({2, 2, 2}, {0, 2, 6, 4, 6, 6, 6, 6}), Of({2}, {4, 4}),
+                     Of({2}, {0, 0}), y);
+  // Mean 3 and variance 5; mean 6 and variance 0.
+  EXPECT_NEAR(y.Value(0), -12 / std::sqrt(32), 1e-6);
+  EXPECT_NEAR(y.Value(2), 12 / std::sqrt(32), 1e-6);
+  EXPECT_EQ(y.Value(7), 0);
 }
 
 }  // namespace

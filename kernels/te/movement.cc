@@ -116,10 +116,43 @@ Tensor Express(te::Graph& g, const OperatorCase& c, const Walk& k) {
     return x(place);
   });
 }
+
+// A number whose digits have these bases, the first one most significant, is reversed digit by digit.
+std::vector<int64_t> DigitsOf(int64_t count) {
+  constexpr int64_t kMost = 16;
+  std::vector<int64_t> digits;
+  while (count > kMost) {
+    int64_t base = kMost;
+    while (base > 1 && count % base != 0) --base;
+    if (base == 1) break;
+    digits.insert(digits.begin(), base);
+    count /= base;
+  }
+  digits.insert(digits.begin(), count);
+  return digits;
+}
+
+// A copy has no negative stride: along the last axis one takes a single element of each row. Of digits it takes all
+// elements with one value of a digit.
+Tensor ExpressFlip(te::Graph& g, const OperatorCase& c, const Walk& k) {
+  const std::vector<int64_t> digits = DigitsOf(c.shape.back());
+  if (k.step.back() == 1 || digits.size() == 1) return Express(g, c, k);
+  Shape shape = {te::ElementCount(c.shape) / c.shape.back()};
+  shape.insert(shape.end(), digits.begin(), digits.end());
+  Tensor t = g.Reshape(g.Placeholder("X", c.shape, c.dtype), shape);
+  for (size_t d = shape.size(); --d > 0;) {
+    t = g.Compute(d == 1 ? "Y" : StrCat("T", d), shape, [&](const Axes& at) {
+      Axes from = at;
+      from[d] = shape[d] - 1 - at[d];
+      return t(from);
+    });
+  }
+  return t;
+}
 // [tensor-program walk end]
 
 Operator WalkRow(const char* name, const char* doc, std::vector<OperatorAttribute> attributes,
-                 Walks walk) {
+                 Walks walk, decltype(&Express) express = Express) {
   Operator row;
   row.name = name;
   row.doc = doc;
@@ -145,7 +178,8 @@ Operator WalkRow(const char* name, const char* doc, std::vector<OperatorAttribut
     ReferenceWalk(k.from, k.begin, k.step, in[0], out[0]);
   };
   ScheduleByExpressions(
-      row, [of](te::Graph& g, const OperatorCase& c) { return Express(g, c, of(c)); }, name);
+      row, [of, express](te::Graph& g, const OperatorCase& c) { return express(g, c, of(c)); },
+      name);
   return row;
 }
 
@@ -389,7 +423,7 @@ std::vector<Operator> MovementOperators() {
                {"step", "", "of each dimension, 1 or more; default: 1", {}, true}},
               Sliced),
       WalkRow("flip", "Y = X with the elements along an axis in reverse order",
-              {{"axis", "-1", "the axis; -1: the last one"}}, Flipped),
+              {{"axis", "-1", "the axis; -1: the last one"}}, Flipped, ExpressFlip),
       Concat(),
       ResizeNearest(),
       ResizeBilinear(),

@@ -57,10 +57,14 @@ Tensor Softmax(te::Graph& g, const OperatorCase& c, int64_t axis) {
   const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
   const Tensor m =
       g.Compute("M", result, [&](const Axes& row) { return te::ReduceMax(x(along(row)), r); });
-  const Tensor e = g.Compute("E", whole, [&](const Axes& at) {
+  const auto exponential = [&](const Axes& at) {
     const Expr difference = Wide(x(at)) - Wide(m(of(at)));
     return g.context().Call(difference.type(), "exp", {difference});
-  });
+  };
+  // Columns do not stay on chip: their exponentials are computed again.
+  Tensor stored;
+  if (k.inner == 1) stored = g.Compute("E", whole, exponential);
+  const auto e = [&](const Axes& at) { return stored ? stored(at) : exponential(at); };
   const Tensor s =
       g.Compute("S", result, [&](const Axes& row) { return te::ReduceSum(e(along(row)), r); });
   // One quotient for a row.
@@ -108,13 +112,40 @@ Tensor RmsNorm(te::Graph& g, const OperatorCase& c, double epsilon) {
   return g.Compute("Y", whole,
                    [&](Expr o, Expr i) { return To(c.dtype, w(o, i) * q(o) * Wide(gamma(i))); });
 }
+// Of images (N, .., C) with the channels in `groups` groups: means over all pixels, then over a group's channels.
+Tensor GroupNorm(te::Graph& g, const OperatorCase& c, int64_t groups, double epsilon) {
+  const int64_t images = c.shape[0], size = c.shape.back() / groups;
+  const int64_t pixels = te::ElementCount(c.shape) / images / c.shape.back();
+  const te::Shape whole = {images, pixels, groups, size}, row = {groups, size};
+  const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
+  const Tensor gamma = g.Reshape(g.Placeholder("GAMMA", {c.shape.back()}, c.dtype), row);
+  const Tensor beta = g.Reshape(g.Placeholder("BETA", {c.shape.back()}, c.dtype), row);
+  const auto mean = [&](const char* name, const auto& element) {
+    const te::ReduceAxis p = g.ReduceAxisOf("p", pixels), k = g.ReduceAxisOf("k", size);
+    const Tensor of_channels =
+        g.Compute(StrCat(name, ".channels"), {images, groups, size},
+                  [&](Expr n, Expr i, Expr j) { return te::ReduceSum(element(n, p, i, j), p); });
+    return g.Compute(name, {images, groups}, [&](Expr n, Expr i) {
+      const Expr sum = of_channels(n, i, k);
+      return te::ReduceSum(sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(pixels * size)),
+                           k);
+    });
+  };
+  const Tensor m = mean("M", [&](Expr n, Expr p, Expr i, Expr j) { return Wide(x(n, p, i, j)); });
+  const auto d = [&](Expr n, Expr p, Expr i, Expr j) { return Wide(x(n, p, i, j)) - m(n, i); };
+  const Tensor v =
+      mean("V", [&](Expr n, Expr p, Expr i, Expr j) { return d(n, p, i, j) * d(n, p, i, j); });
+  return g.Compute("Y", whole, [&](Expr n, Expr p, Expr i, Expr j) {
+    const Expr q = Rsqrt(v(n, i) + ir::ConstantLike(v(n, i), epsilon));
+    return To(c.dtype, d(n, p, i, j) * q * Wide(gamma(i, j)) + Wide(beta(i, j)));
+  });
+}
 // [tensor-program normalization end]
 
 // A row of the table. X, then `parameters` of a row's length, in; `operations` of the vector unit for each element.
 Operator MakeOperator(Operator row, const std::vector<std::string>& parameters, int64_t operations,
-                      const Expressions& express) {
+                      const Expressions& express, decltype(&ScheduleByLoops) schedule) {
   row.floats_only = true;
-  row.shapes = {"X of 1 or more dimensions"};
   // Sums of f32 in another order than the reference's, and what is between is rounded to f32.
   row.tolerance_of_largest = 2e-3;
   row.tensors = [parameters](const OperatorCase& c) {
@@ -132,7 +163,7 @@ Operator MakeOperator(Operator row, const std::vector<std::string>& parameters, 
     work.vector_type = SumType(c.dtype);
     return work;
   };
-  ScheduleByExpressions(row, express, row.name);
+  schedule(row, express, row.name);
   return row;
 }
 
@@ -145,6 +176,7 @@ Operator SoftmaxRow() {
   Operator row;
   row.name = "softmax";
   row.doc = "Y = exp(X) / (the sum of exp(X) along an axis); of floats";
+  row.shapes = {"X of 1 or more dimensions"};
   row.attributes = {{"axis", "-1", "the axis along which Y adds up to 1; -1: the last one"}};
   const auto shared = std::make_shared<Operator>(row);
   const auto axis = [shared](const OperatorCase& c) { return *AttributeInt(*shared, c, "axis"); };
@@ -159,9 +191,28 @@ Operator SoftmaxRow() {
     ReferenceSoftmax(k.outer, k.count, k.inner, in[0], out[0]);
   };
   // The difference, exp, the sum, the product; the largest element is found in X's type.
-  return MakeOperator(std::move(row), {}, 4, [axis](te::Graph& g, const OperatorCase& c) {
-    return Softmax(g, c, axis(c));
-  });
+  // Columns are several groups that cross GMEM.
+  row.loops_on_card = [axis](const OperatorCase& c) { return RowsOf(c, axis(c)).inner > 1; };
+  return MakeOperator(
+      std::move(row), {}, 4,
+      [axis](te::Graph& g, const OperatorCase& c) { return Softmax(g, c, axis(c)); },
+      ScheduleByExpressions);
+}
+
+OperatorAttribute Epsilon() {
+  return {"eps", "1e-5", "is added to the mean of squares; more than 0"};
+}
+
+double EpsilonOf(const Operator& row, const OperatorCase& c) {
+  double value;
+  return absl::SimpleAtod(ToAbsl(AttributeWord(row, c, "eps")), &value) ? value : 0;
+}
+
+absl::Status CheckEpsilon(const Operator& row, const OperatorCase& c) {
+  // Down to the least normal f32.
+  const double epsilon = EpsilonOf(row, c);
+  if (epsilon >= 0x1p-126 && epsilon <= 1) return absl::OkStatus();
+  return WrongCase(c, "attribute eps: expected a number above 0 and up to 1, found ", epsilon);
 }
 
 Operator NormRow(const char* name, const char* doc, const std::vector<std::string>& parameters,
@@ -170,26 +221,55 @@ Operator NormRow(const char* name, const char* doc, const std::vector<std::strin
   Operator row;
   row.name = name;
   row.doc = doc;
-  row.attributes = {{"eps", "1e-5", "is added to the mean of squares; more than 0"}};
+  row.shapes = {"X of 1 or more dimensions"};
+  row.attributes = {Epsilon()};
   const auto shared = std::make_shared<Operator>(row);
-  const auto epsilon = [shared](const OperatorCase& c) {
-    double value;
-    return absl::SimpleAtod(ToAbsl(AttributeWord(*shared, c, "eps")), &value) ? value : 0;
-  };
-  row.check = [epsilon](const OperatorCase& c) {
+  const auto epsilon = [shared](const OperatorCase& c) { return EpsilonOf(*shared, c); };
+  row.check = [shared](const OperatorCase& c) {
     RETURN_IF_ERROR(CheckRank(c));
-    // Down to the least normal f32.
-    if (epsilon(c) >= 0x1p-126 && epsilon(c) <= 1) return absl::OkStatus();
-    return WrongCase(c, "attribute eps: expected a number above 0 and up to 1, found ", epsilon(c));
+    return CheckEpsilon(*shared, c);
   };
   row.reference = [epsilon, reference](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                                        absl::Span<ir::Tensor> out) {
     reference(epsilon(c), in, out[0]);
   };
-  return MakeOperator(std::move(row), parameters, operations,
-                      [epsilon, express](te::Graph& g, const OperatorCase& c) {
-                        return express(g, c, epsilon(c));
-                      });
+  return MakeOperator(
+      std::move(row), parameters, operations,
+      [epsilon, express](te::Graph& g, const OperatorCase& c) { return express(g, c, epsilon(c)); },
+      ScheduleByExpressions);
+}
+
+// `of_channels`: each channel is a group of its own.
+Operator GroupNormRow(const char* name, const char* doc, bool of_channels) {
+  Operator row;
+  row.name = name;
+  row.doc = doc;
+  row.shapes = {"images (N, .., C)"};
+  row.attributes = {Epsilon()};
+  if (!of_channels) row.attributes.push_back({"groups", "1", "of channels; it divides C"});
+  const auto shared = std::make_shared<Operator>(row);
+  const auto groups = [shared, of_channels](const OperatorCase& c) {
+    return of_channels ? c.shape.back() : AttributeInt(*shared, c, "groups").value_or(0);
+  };
+  row.check = [shared, groups](const OperatorCase& c) {
+    RETURN_IF_ERROR(CheckRank(c));
+    if (c.shape.size() < 2) return WrongCase(c, "expected 2 dimensions or more");
+    RETURN_IF_ERROR(CheckEpsilon(*shared, c));
+    if (groups(c) >= 1 && c.shape.back() % groups(c) == 0) return absl::OkStatus();
+    return WrongCase(c, "attribute groups: expected a divisor of ", c.shape.back(), ", found ",
+                     AttributeWord(*shared, c, "groups"));
+  };
+  row.reference = [shared, groups](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                                   absl::Span<ir::Tensor> out) {
+    ReferenceGroupNorm(te::ElementCount(c.shape) / c.shape[0] / c.shape.back(), groups(c),
+                       EpsilonOf(*shared, c), in[0], in[1], in[2], out[0]);
+  };
+  return MakeOperator(
+      std::move(row), {"GAMMA", "BETA"}, 7,
+      [shared, groups](te::Graph& g, const OperatorCase& c) {
+        return GroupNorm(g, c, groups(c), EpsilonOf(*shared, c));
+      },
+      ScheduleByLoops);
 }
 
 }  // namespace
@@ -206,7 +286,15 @@ std::vector<Operator> NormalizationOperators() {
                   {"GAMMA"}, 4, RmsNorm,
                   [](double epsilon, absl::Span<const ir::Tensor> in, ir::Tensor& y) {
                     ReferenceRmsNorm(epsilon, in[0], in[1], y);
-                  })};
+                  }),
+          GroupNormRow("group_norm",
+                       "Y = (X - mean) / sqrt(variance + eps) * GAMMA + BETA, of each image and "
+                       "group of channels; of floats",
+                       false),
+          GroupNormRow("instance_norm",
+                       "Y = (X - mean) / sqrt(variance + eps) * GAMMA + BETA, of each image and "
+                       "channel; of floats",
+                       true)};
 }
 
 }  // namespace polynao::kernels

@@ -8,7 +8,7 @@
 
 namespace polynao::kernels {
 
-// softmax, layer_norm, rms_norm.
+// softmax, layer_norm, rms_norm, group_norm, instance_norm.
 std::vector<Operator> NormalizationOperators();
 
 }  // namespace polynao::kernels

@@ -82,6 +82,10 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text) {
   }
 }
 
+bool TakesLoops(const Operator& op, const OperatorCase& c) {
+  return op.loops_on_card && c.schedule.empty() && op.loops_on_card(c);
+}
+
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto& item) {
     const auto it = choice.find(item.first);

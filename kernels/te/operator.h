@@ -119,9 +119,9 @@ struct Operator {
   // The tensors of a case, from which all that runs is made: placeholders are the inputs, in order; the output is
   // returned. Empty: the operator is written together with its schedules.
   std::function<te::Tensor(te::Graph&, const OperatorCase&)> express = {};
-  // On an accelerator the function for the interpreter, loops without a schedule, is made into instructions
-  // (cases::ScheduleNest); `build` has none.
-  bool loops_on_card = false;
+  // Of which cases that name no schedule the function for the interpreter, loops, is made into instructions on an
+  // accelerator (cases::ScheduleNest), in place of `build`. Empty: of none.
+  std::function<bool(const OperatorCase&)> loops_on_card = {};
   // The schedules that the operator chooses from on an accelerator, the first choice of its cost model
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
@@ -135,6 +135,9 @@ struct Operator {
   std::function<absl::StatusOr<mapping::Estimate>(const OperatorCase&, const Target&)> estimate =
       {};
 };
+
+// Operator::loops_on_card, and the case names no schedule.
+bool TakesLoops(const Operator& op, const OperatorCase& c);
 
 // Returns true if `choice` has all choices of `wanted`.
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);

@@ -79,6 +79,20 @@ absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram&
 
 }  // namespace
 
+void ScheduleByLoops(Operator& row, const Expressions& express, const std::string& function) {
+  row.loops_on_card = [](const OperatorCase&) { return true; };
+  row.build = [express, function](const OperatorCase& c,
+                                  const Target& target) -> absl::StatusOr<ir::Function> {
+    if (target.machine != nullptr) {
+      return InvalidInput("operator ", c.op, ": it has no schedule for target ", target.name);
+    }
+    Graph g(function);
+    const Tensor y = express(g, c);
+    // A nest for each tensor: the card's scheduler puts them together.
+    return IsInterpreter(target.name) ? Lower(te::Schedule(y)) : OnProcessor(y, target);
+  };
+}
+
 void ScheduleByExpressions(Operator& row, const Expressions& express, const std::string& function) {
   row.express = express;
   row.build = [express, function](const OperatorCase& c,

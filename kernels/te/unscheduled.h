@@ -18,6 +18,10 @@ using Expressions = std::function<te::Tensor(te::Graph&, const OperatorCase&)>;
 // computed row by row.
 void ScheduleByExpressions(Operator& row, const Expressions& express, const std::string& function);
 
+// The same with a card's program made of the loops that the interpreter runs, as of any nest (Operator::loops_on_card):
+// for graphs of several groups that cross GMEM. `build` alone, there are no schedules to choose from.
+void ScheduleByLoops(Operator& row, const Expressions& express, const std::string& function);
+
 // Elementwise graphs: add_relu, add_n, batch_norm, silu, gelu, hard_swish.
 std::vector<Operator> UnscheduledOperators();
 // Convolutions with what follows them: conv2d_bn, conv2d_batch_norm, conv2d_pair (fused_layers.cc).

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
@@ -161,6 +162,13 @@ const std::vector<Words>& NormalizationCases() {
     all->push_back({"softmax", "1x5", kFloats, {"axis=0"}});
     all->push_back({"layer_norm", "31x200", kFloats, {"eps=0.1"}});
     all->push_back({"rms_norm", "2x3x64", kFloats, {"eps=1e-12"}});
+    for (const char* shape : {"1x1", "3x64", "2x7x5x65", "1x33x64", "2x9x9x128"}) {
+      all->push_back({"instance_norm", shape, kFloats});
+      all->push_back({"group_norm", shape, kFloats});
+    }
+    all->push_back({"group_norm", "2x7x5x66", kFloats, {"groups=3"}});
+    all->push_back({"group_norm", "1x13x128", kFloats, {"groups=32", "eps=0.1"}});
+    all->push_back({"group_norm", "3x1x7", kFloats, {"groups=7"}});
     return all;
   }();
   return *cases;
@@ -183,6 +191,9 @@ const std::vector<Words>& MovementCases() {
       {"slice", "1", kVector},
       {"flip", "1", kVector},
       {"flip", "5x67", kVector},
+      {"flip", "3x256", kVector},
+      {"flip", "7x2x33", kVector},
+      {"flip", "130x100", kVector},
       {"flip", "64x65", kVector, {"axis=0"}},
       {"flip", "3x13x64", kVector, {"axis=1"}},
       {"concat", "37x65,37x63", kVector},
@@ -241,6 +252,19 @@ const std::vector<Words>& AttentionCases() {
   return *cases;
 }
 
+// Larger images: windows that are no multiple of the stride, cut edges, one pixel, one channel.
+const std::vector<Words>& TransposedCases() {
+  static const auto* cases = new std::vector<Words>{
+      {"conv2d_transpose", "1x1x1,1x1x1x1", kFloats, {"stride=1"}},
+      {"conv2d_transpose", "7x9x64,64x4x4x64", kFloats, {"pad=1"}},
+      {"conv2d_transpose", "5x4x33,65x3x3x33", kFloats},
+      {"conv2d_transpose", "1x7x16,3x5x2x16", kFloats, {"stride=3"}},
+      {"conv2d_transpose", "4x3x5,7x2x2x5", kFloats, {"stride=4", "pad=1"}},
+      {"conv2d_transpose", "6x6x8,16x3x3x8", kFloats, {"stride=1", "pad=1"}},
+  };
+  return *cases;
+}
+
 const std::vector<Words>& GatherCases() {
   static const auto* cases = new std::vector<Words>{
       {"gather", "1,1", kVector},       {"gather", "7,5", kVector},
@@ -287,8 +311,12 @@ int64_t ScalarStores(const Words& words, const std::string& type, const CaseSett
       {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});
   const absl::StatusOr<isa::Machine> machine = LoadMachine(settings.config, settings.overrides);
   const absl::StatusOr<Target> target = MakeTarget("diannao", &*machine);
-  absl::StatusOr<ir::Function> function = (*kernels::FindOperator(*c))->build(*c, *target);
-  if (!function.ok() || !RunPasses(*function, *PipelineFor(*target), *target).ok()) return -1;
+  const kernels::Operator& op = **kernels::FindOperator(*c);
+  absl::StatusOr<ir::Function> function =
+      kernels::TakesLoops(op, *c) ? BuildFunction(op, *c, *target, {}) : op.build(*c, *target);
+  if (!function.ok()) return -1;
+  if (!kernels::TakesLoops(op, *c) && !RunPasses(*function, *PipelineFor(*target), *target).ok())
+    return -1;
   int64_t stores = 0;
   ir::ForEachStmt(function->body, [&](ir::Stmt s) {
     stores += s.Is(ir::StmtKind::kStore);
@@ -319,6 +347,7 @@ TEST(LayersTest, MovementOnTheCard) { RunOnCard(MovementCases(), {"mlu270", "uni
 TEST(LayersTest, MatmulOnTheCard) { RunOnCard(MatmulCases(), {"mlu270", "mlu370"}); }
 TEST(LayersTest, BatchedOnTheCard) { RunOnCard(BatchedCases(), {"mlu270", "mlu370"}); }
 TEST(LayersTest, AttentionOnTheCard) { RunOnCard(AttentionCases(), {"mlu370"}); }
+TEST(LayersTest, TransposedOnTheCard) { RunOnCard(TransposedCases(), {"mlu270", "mlu370"}); }
 TEST(LayersTest, GatherOnTheCard) { RunOnCard(GatherCases(), {"mlu270", "unit"}); }
 
 // The scores of a head do not cross GMEM, as long as they fit.

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "benchmarks/cycles.h"
 #include "benchmarks/model_check.h"
+#include "benchmarks/nest_cycles.h"
 #include "benchmarks/suites.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
@@ -49,6 +50,9 @@ absl::StatusOr<bool> Cycles(CyclesFlags flags) {
     return InvalidInput("--schedule: it says which schedules --model simulates");
   }
   if (flags.suites.empty()) return InvalidInput("cycles: expected suites, or --compare");
+  if (flags.settings.values && flags.suites != std::vector<std::string>{benchmarks::kTopiSuite}) {
+    return InvalidInput("--values: expected ", benchmarks::kTopiSuite, " alone");
+  }
   RETURN_IF_ERROR(command_line::CheckWritable("--json", flags.json));
   flags.settings.use_tuned = !flags.untuned;
   if (isatty(fileno(stderr)) != 0) {
@@ -62,6 +66,11 @@ absl::StatusOr<bool> Cycles(CyclesFlags flags) {
     if (name == benchmarks::kTopiSuite && flags.model == 0) {
       ASSIGN_OR_RETURN(const auto cases, benchmarks::MeasureTopiCycles(flags.settings));
       std::fprintf(stderr, "%s: %s\n", name.c_str(), benchmarks::SummaryText(cases).c_str());
+      all.insert(all.end(), cases.begin(), cases.end());
+      continue;
+    }
+    if (name == benchmarks::kNestSuite && flags.model == 0) {
+      ASSIGN_OR_RETURN(const auto cases, benchmarks::MeasureNestCycles(flags.settings));
       all.insert(all.end(), cases.begin(), cases.end());
       continue;
     }
@@ -93,7 +102,7 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "cycles", "simulated cycles and bounds of suites, as a file; or compare two such files");
   CLI::Option* suites = command->add_option(
-      "SUITE", flags->suites, "suites of compiled programs (nao list suites), or topi511");
+      "SUITE", flags->suites, "suites of compiled programs (nao list suites), topi511, or nests");
   command
       ->add_option("--compare", flags->compared,
                    "two files, the older one first: means, sums, what changed; exit code 1 if a "
@@ -109,6 +118,11 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
   command->add_option("--schedule", flags->schedule,
                       "--model: only schedules with these sizes: stream=1");
   command->add_option("--filter", flags->settings.filter, "only cases with this in their names");
+  command
+      ->add_flag("--values", flags->settings.values,
+                 "topi511: compare values, too, at shapes that a simulation with values can take")
+      ->excludes("--compare")
+      ->excludes("--model");
   command->add_flag("--untuned", flags->untuned,
                     "choose schedules by the cost model even if a search has found some");
   AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);

@@ -229,9 +229,14 @@ absl::Status Opt(const OptFlags& flags) {
                          RunPasses(function, passes, target, options));
     if (!status.ok()) break;
   }
-  // A page of a pass that went wrong shows what it did.
-  const bool is_wrong = !page.empty() && page.back().steps.back().is_bad;
-  if (!flags.html.empty() && (status.ok() || is_wrong)) {
+  if (!flags.html.empty()) {
+    // A page of a pass that went wrong shows what it did, one of a pass that failed what it was given.
+    if (!status.ok() && !page.back().steps.back().is_bad) {
+      page.back().steps.push_back({.name = "failed",
+                                   .verdict = std::string(status.message()),
+                                   .is_bad = true,
+                                   .text = page.back().steps.back().text});
+    }
     RETURN_IF_ERROR(WriteFile(
         flags.html,
         pages::StepsPage(StrCat("Passes of ", flags.what.op, " for ", flags.target), page)));

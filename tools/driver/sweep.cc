@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -11,8 +12,10 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/suites.h"
+#include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "cases/run_nest.h"
 #include "compiler/target/target.h"
 #include "sweep/analysis.h"
 #include "sweep/page.h"
@@ -26,7 +29,8 @@ namespace {
 
 struct SweepFlags {
   const CLI::App* command = nullptr;
-  cases::CaseText text;  // its operator may be a suite
+  cases::CaseText text;           // its operator may be a suite or FILE.nir
+  std::vector<std::string> args;  // scalars of FILE.nir: "n=1000"
   sweep::Setting setting;
   std::vector<std::string> axes;
   std::vector<std::string> tables;  // files
@@ -37,11 +41,50 @@ struct SweepFlags {
   std::string directory;
 };
 
-// The programs of a suite, or of one operator's case, with each implementation.
+bool IsFile(const SweepFlags& flags) { return flags.text.op.ends_with(".nir"); }
+
+// The functions of a file, each with the scalars that it has.
+absl::StatusOr<std::vector<sweep::Entry>> FunctionsOf(const SweepFlags& flags,
+                                                      const Target& target) {
+  ASSIGN_OR_RETURN(const ir::Module module, cases::LoadFunctions(flags.text, target));
+  std::vector<sweep::Entry> entries;
+  for (const ir::Function& function : module.functions) {
+    if (function.name.find(flags.filter) == std::string::npos) continue;
+    const auto has = [&](const std::string& arg) {
+      return std::any_of(function.params.begin(), function.params.end(), [&](const auto& param) {
+        return param.var && param.name() == arg.substr(0, arg.find('='));
+      });
+    };
+    std::vector<std::string> own;
+    std::copy_if(flags.args.begin(), flags.args.end(), std::back_inserter(own), has);
+    sweep::Entry entry = {.name = function.name, .function = function};
+    ASSIGN_OR_RETURN(entry.arguments, cases::ScalarArguments(function, own));
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) {
+    return InvalidInput("sweep ", flags.text.op, ": no function has '", flags.filter,
+                        "' in its name");
+  }
+  for (const std::string& arg : flags.args) {
+    const std::string name = arg.substr(0, arg.find('='));
+    const bool is_read = std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
+      const auto& params = entry.function->params;
+      return std::any_of(params.begin(), params.end(),
+                         [&](const auto& param) { return param.var && param.name() == name; });
+    });
+    if (!is_read) {
+      return InvalidInput("--arg ", arg, ": no function has a scalar parameter '", name, "'");
+    }
+  }
+  return entries;
+}
+
+// The programs of a file, of a suite, or of one operator's case, with each implementation.
 absl::StatusOr<std::vector<sweep::Entry>> EntriesOf(const SweepFlags& flags) {
   ASSIGN_OR_RETURN(const isa::Machine machine,
                    cases::LoadMachine(flags.setting.config, flags.setting.base));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
+  if (IsFile(flags)) return FunctionsOf(flags, target);
   std::vector<std::pair<std::string, cases::CaseText>> texts;
   if (!flags.text.shape.empty()) {
     std::string name = flags.text.op + "/" + flags.text.shape;
@@ -100,11 +143,16 @@ class Progress {
 
 absl::Status Sweep(const SweepFlags& flags) {
   constexpr std::string_view kOfAll =
-      "--axis --instructions --impl --search --config --set --energy --metrics --jobs --out";
-  const bool is_operator = !flags.text.shape.empty();
+      "--axis --instructions --config --set --energy --metrics --jobs --out";
+  const bool is_operator = !IsFile(flags) && !flags.text.shape.empty();
   RETURN_IF_ERROR(command_line::CheckRead(
-      *flags.command, flags.text.op, is_operator ? "an operator" : "a suite",
-      StrCat(kOfAll, is_operator ? " --shape --dtype --scalar --attr --schedule" : " --filter")));
+      *flags.command, flags.text.op,
+      IsFile(flags) ? "a file of functions"
+      : is_operator ? "an operator"
+                    : "a suite",
+      StrCat(kOfAll, IsFile(flags) ? " --filter --arg"
+                     : is_operator ? " --impl --search --shape --dtype --scalar --attr --schedule"
+                                   : " --impl --search --filter")));
   RETURN_IF_ERROR(command_line::CheckFolder("--out", flags.directory));
   std::vector<sweep::Axis> axes;
   for (const std::string& text : flags.axes) {
@@ -151,7 +199,9 @@ void AddSweepCommand(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "sweep", "run programs on all combinations of machine parameters: a table and a page");
   command
-      ->add_option("WHAT", flags->text.op, "a suite (nao list suites), or an operator with --shape")
+      ->add_option("WHAT", flags->text.op,
+                   "a suite (nao list suites), an operator with --shape, or FILE.nir: each of its "
+                   "functions")
       ->required();
   AddCaseOptions(*command, flags->text);
   AddSearchOption(*command, flags->text);
@@ -167,7 +217,9 @@ void AddSweepCommand(CLI::App& app, Action& action) {
           "of their own; ratios are to the first one")
       ->delimiter(',');
   command->add_option("--filter", flags->filter,
-                      "only the suite's cases with this text in their names");
+                      "only the suite's cases, or the file's functions, with this text in their "
+                      "names");
+  command->add_option("--arg", flags->args, "scalars of FILE.nir's functions: n=1000");
   command->add_option("--impl", flags->impls, "compiled, library, expert, or some of them")
       ->delimiter(',')
       ->capture_default_str();

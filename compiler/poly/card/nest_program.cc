@@ -11,8 +11,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/poly/card/turned_convolution.h"
@@ -235,7 +238,7 @@ class Scheduler {
     for (size_t i = 0; i < stages_.list.size(); ++i) {
       if (group_of_[i] == i) RETURN_IF_ERROR(AddGroup(i));
     }
-    Whole();
+    MakeFunction();
     return std::move(program_);
   }
 
@@ -254,27 +257,42 @@ class Scheduler {
     return absl::OkStatus();
   }
 
-  // Of each stage the last stage of its group: that of its only reader, or its own.
+  // The buffer of which another one is a view.
+  Buffer Whole(Buffer buffer) const {
+    for (auto it = stages_.views.rbegin(); it != stages_.views.rend(); ++it) {
+      if (it->first == buffer) buffer = it->second;
+    }
+    return buffer;
+  }
+  bool Reads(const NestStage& stage, Buffer whole) const {
+    for (Buffer read : ReadsOf(stage)) {
+      if (Whole(read) == whole) return true;
+    }
+    return false;
+  }
+
+  // Of each stage the last stage of its group: that of its only reader, or its own. A stage that stores another shape
+  // of a buffer ends a group.
   void FindGroups() {
     const auto& list = stages_.list;
     const absl::flat_hash_set<Buffer> locals(stages_.locals.begin(), stages_.locals.end());
     absl::flat_hash_map<Buffer, int> writers;
-    for (const NestStage& stage : list) ++writers[stage.target];
+    for (const NestStage& stage : list) ++writers[Whole(stage.target)];
     group_of_.resize(list.size());
     for (size_t i = list.size(); i-- > 0;) {
       group_of_[i] = i;
       if (!locals.contains(list[i].target) || writers[list[i].target] > 1) continue;
       std::set<size_t> groups;
       for (size_t k = i + 1; k < list.size(); ++k) {
-        if (ReadsOf(list[k]).contains(list[i].target)) groups.insert(group_of_[k]);
+        if (Reads(list[k], list[i].target)) groups.insert(group_of_[k]);
       }
       if (groups.size() != 1) continue;
       // What the group's tiles store, none of them may read.
-      if (ReadsOf(list[i]).contains(list[*groups.begin()].target)) continue;
+      if (Reads(list[i], Whole(list[*groups.begin()].target))) continue;
       // Nothing that the stage reads may be stored before the group.
       bool is_stable = true;
       for (size_t k = i + 1; k < *groups.begin(); ++k) {
-        if (ReadsOf(list[i]).contains(list[k].target) && group_of_[k] == k) is_stable = false;
+        if (group_of_[k] == k && Reads(list[i], Whole(list[k].target))) is_stable = false;
       }
       if (is_stable) group_of_[i] = *groups.begin();
     }
@@ -284,11 +302,17 @@ class Scheduler {
   void MakeBuffers() {
     for (const ir::Param& param : function_.params) MakeBuffer(param.buffer);
     for (Buffer local : stages_.locals) MakeBuffer(local);
+    for (const auto& [view, whole] : stages_.views) MakeView(view, whole);
   }
   void MakeBuffer(Buffer buffer) {
     int64_t elements = 1;
     for (int64_t extent : ShapeOf(buffer)) elements *= extent;
     flat_[buffer] = c_.NewBuffer(buffer->name, buffer->type, {c_.Int(IndexType(), elements)});
+  }
+
+  void MakeView(Buffer view, Buffer whole) {
+    const Buffer flat = flat_.at(whole);
+    flat_[view] = flat;
   }
 
   ir::Type IndexType() const {
@@ -319,17 +343,46 @@ class Scheduler {
       if (group_of_[i] == last) members.push_back(&stages_.list[i]);
     }
     absl::StatusOr<Piece> together = CheapestPiece(members);
-    if (together.ok()) {
-      Add(*together, all_);
-      return absl::OkStatus();
+    // Where what is on chip costs much more than what crosses GMEM, stages may be cheaper one by one.
+    constexpr double kMuch = 2.5, kStart = 5000;
+    const bool is_cheap = together.ok() && together->cycles < kMuch * GmemCycles(members) + kStart;
+    if (is_cheap || members.size() == 1) {
+      if (together.ok()) Add(*together, all_);
+      return together.status();
     }
-    if (members.size() == 1) return together.status();
-    all_.notes.push_back(StrCat("not together: ", together.status().message()));
+    if (!together.ok()) {
+      all_.notes.push_back(StrCat("not together: ", together.status().message()));
+    }
+    Piece apart;
     for (const NestStage* stage : members) {
-      ASSIGN_OR_RETURN(Piece piece, CheapestPiece({stage}));
-      Add(piece, all_);
+      const absl::StatusOr<Piece> piece = CheapestPiece({stage});
+      if (!piece.ok() && together.ok()) {
+        Add(*together, all_);
+        return absl::OkStatus();
+      }
+      RETURN_IF_ERROR(piece.status());
+      Add(*piece, apart);
     }
+    Add(together.ok() && together->cycles <= apart.cycles ? *together : apart, all_);
     return absl::OkStatus();
+  }
+
+  // What moving each buffer of the members once takes, but for what is computed and read there alone.
+  double GmemCycles(const Members& members) const {
+    absl::flat_hash_set<Buffer> buffers;
+    for (const NestStage* stage : members) {
+      const absl::flat_hash_set<Buffer> reads = ReadsOf(*stage);
+      buffers.insert(reads.begin(), reads.end());
+    }
+    for (const NestStage* stage : members) buffers.erase(stage->target);
+    buffers.insert(members.back()->target);
+    double bytes = 0;
+    for (Buffer buffer : buffers) {
+      double of_buffer = ir::ByteSize(buffer->type);
+      for (const int64_t extent : ShapeOf(buffer)) of_buffer *= static_cast<double>(extent);
+      bytes += of_buffer;
+    }
+    return bytes / target_.machine->gmem_bytes_per_cycle();
   }
 
   // The cheapest way to compute the members.
@@ -367,21 +420,95 @@ class Scheduler {
         if (ReadsOf(*stage).contains(made->target)) return none;
       }
     }
-    const std::vector<NestStage> stages = TurnConvolution(**sums, before, c_);
-    if (stages.empty()) return none;
+    const TurnedConvolution turned = TurnConvolution(**sums, before, c_);
+    if (turned.stages.empty()) return none;
+    for (const auto& [view, whole] : turned.views) {
+      if (!flat_.contains(whole)) MakeBuffer(whole);
+      MakeView(view, whole);
+    }
     Piece all;
-    for (const NestStage& stage : stages) {
+    absl::flat_hash_map<Buffer, std::map<std::string, std::pair<Piece, Shift>>> made;  // by target
+    for (const NestStage& stage : turned.stages) {
       const bool is_result = stage.target == (*sums)->target;
-      if (!is_result) MakeBuffer(stage.target);
+      if (!flat_.contains(stage.target)) MakeBuffer(stage.target);
+      const std::optional<Shift> shift = ShiftOf(stage);
+      auto& of_target = made[stage.target];
+      const auto it = shift ? of_target.find(shift->key) : of_target.end();
+      if (it != of_target.end() && it->second.second.read == shift->read) {
+        Add(Again(it->second.first, stage.target, it->second.second, *shift), all);
+        continue;
+      }
       ASSIGN_OR_RETURN(const Piece piece, PieceOf({&stage}));
       Add(piece, all);
-      if (!is_result) all.temporaries.push_back(flat_.at(stage.target));
+      if (shift) of_target[shift->key] = {piece, *shift};
+      const Buffer flat = flat_.at(stage.target);
+      if (!is_result && std::count(all.temporaries.begin(), all.temporaries.end(), flat) == 0) {
+        all.temporaries.push_back(flat);
+      }
     }
     if (!after.empty()) {
       ASSIGN_OR_RETURN(const Piece piece, PieceOf(after));
       Add(piece, all);
     }
     return all;
+  }
+
+  // Stages of one key differ in no more than where they begin in the buffer that they read, and in their target.
+  struct Shift {
+    std::string key;
+    Buffer read;
+    int64_t from = 0, to = 0;
+  };
+  // None of stages that read several elements for one, but for sums: those of one convolution are alike.
+  std::optional<Shift> ShiftOf(const NestStage& stage) {
+    Shift shift;
+    if (stage.reduction) {
+      shift.key = StrCat("sums of ", stage.target->name);
+      return shift;
+    }
+    Expr load;
+    int loads = 0;
+    ir::ForEachExpr(stage.value, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) load = e, ++loads;
+    });
+    if (loads != 1) return std::nullopt;
+    shift.read = Buffer(load.buffer());
+    const te::Shape shape = ShapeOf(shift.read), whole = ShapeOf(stage.target);
+    std::vector<Expr> indices(load.operands().size());
+    int64_t stride = 1;
+    for (size_t d = indices.size(); d-- > 0; stride *= shape[d]) {
+      const arith::LinearForm form = arith::Decompose(load.operands()[d]);
+      shift.from += form.constant() * stride;
+      indices[d] = arith::SumExpr(c_, load.operands()[d].type(), form.terms(), 0);
+    }
+    stride = 1;
+    for (size_t d = whole.size(); d-- > 0; stride *= whole[d]) shift.to += stage.low[d] * stride;
+    ir::VarMap by;
+    for (size_t d = 0; d < stage.axes.size(); ++d) {
+      Expr& axis = axes_[{d, stage.axes[d].type()}];
+      if (!axis) axis = c_.NewVar(StrCat("axis", d), stage.axes[d].type());
+      by[stage.axes[d]] = axis;
+      StrAppend(&shift.key, stage.extents[d], " ");
+    }
+    const Expr value = ir::Replace(stage.value, {{load, c_.Load(shift.read, indices)}});
+    StrAppend(&shift.key, stage.target->name, " = ", ir::Print(ir::Substitute(value, by)));
+    return shift;
+  }
+  // The piece of a stage with `made`'s key for one with that of `wanted`.
+  Piece Again(const Piece& piece, Buffer target, const Shift& made, const Shift& wanted) const {
+    te::Rename::Map to;
+    if (made.read && wanted.from != made.from) {
+      const Buffer flat = flat_.at(made.read);
+      to[flat] = {.to = flat, .strides = {1}, .offset = wanted.from - made.from};
+    }
+    if (wanted.to != made.to) {
+      const Buffer flat = flat_.at(target);
+      to[flat] = {.to = flat, .strides = {1}, .offset = wanted.to - made.to};
+    }
+    Piece again = piece;
+    again.temporaries.clear();
+    for (ir::Stmt& s : again.body) s = ir::CloneWithFreshBindings(te::Rename(to).Mutate(s));
+    return again;
   }
 
   // The members as they are, or after copies that turn factors of products around.
@@ -433,19 +560,21 @@ class Scheduler {
     if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
     ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
     cycles = schedules[0].cycles;
-    ASSIGN_OR_RETURN(int64_t least, scalar_stores_(best));
-    if (least == 0) return best;
+    absl::StatusOr<int64_t> least = scalar_stores_(best);
+    if (least.ok() && *least == 0) return best;
     constexpr size_t kMostTries = 12;
     schedules = program.Schedules({}, false);
-    for (size_t i = 1; i < std::min(schedules.size(), kMostTries) && least > 0; ++i) {
+    for (size_t i = 1; i < std::min(schedules.size(), kMostTries); ++i) {
       absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
       if (!other.ok()) continue;
       const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
-      if (!stores.ok() || *stores >= least) continue;
-      least = *stores;
+      if (!stores.ok() || (least.ok() && *stores >= *least)) continue;
+      least = stores;
       best = *std::move(other);
       cycles = schedules[i].cycles;
+      if (*least == 0) break;
     }
+    RETURN_IF_ERROR(least.status());
     return best;
   }
 
@@ -490,24 +619,26 @@ class Scheduler {
     std::vector<int64_t> strides(whole.size(), 1);
     for (size_t d = whole.size(); d-- > 1;) strides[d - 1] = strides[d] * whole[d];
     for (size_t d = 0; d < whole.size(); ++d) place.offset += stage.low[d] * strides[d];
-    if (shape == stage.extents) {
-      place.strides = strides;
-      return absl::OkStatus();
-    }
-    // Another shape of as many elements: they must stand side by side.
-    size_t first = 0;
-    while (first < whole.size() && stage.extents[first] == 1) ++first;
-    for (size_t d = first + 1; d < whole.size(); ++d) {
-      if (stage.extents[d] != whole[d]) {
+    // A dimension of the shape is one of the box, or several that stand one in the other without gaps.
+    size_t d = whole.size();
+    place.strides.assign(shape.size(), 1);
+    for (size_t k = shape.size(); k-- > 0;) {
+      int64_t elements = 1;
+      while (elements < shape[k] && d > 0) {
+        --d;
+        if (stage.extents[d] == 1) continue;
+        if (elements == 1) place.strides[k] = strides[d];
+        if (elements * place.strides[k] != strides[d]) break;
+        elements *= stage.extents[d];
+      }
+      if (elements != shape[k]) {
         return InvalidInput("'", stage.place, "': expected a store of whole rows");
       }
     }
-    place.strides.assign(shape.size(), 1);
-    for (size_t d = shape.size(); d-- > 1;) place.strides[d - 1] = place.strides[d] * shape[d];
     return absl::OkStatus();
   }
 
-  void Whole() {
+  void MakeFunction() {
     ir::Function& whole = program_.function;
     whole.name = function_.name;
     whole.context = function_.context;
@@ -534,6 +665,7 @@ class Scheduler {
   absl::flat_hash_map<Buffer, Buffer> flat_;
   Piece all_;
   absl::flat_hash_map<std::string, Piece> pieces_;
+  std::map<std::pair<size_t, ir::Type>, Expr> axes_;  // of ShiftOf's keys
   NestProgram program_;
 };
 

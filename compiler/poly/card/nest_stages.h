@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +44,8 @@ struct NestStage {
 struct NestStages {
   std::vector<NestStage> list;     // in an order in which they may run
   std::vector<ir::Buffer> locals;  // allocations of the nest
+  // Other shapes in which stages store locals: (shape, local).
+  std::vector<std::pair<ir::Buffer, ir::Buffer>> views = {};
 };
 
 // The stages of a function without scalar parameters. Where a later statement, or a later iteration, needs what an

@@ -19,7 +19,7 @@ using ir::ExprKind;
 using ir::Type;
 using ir::Var;
 
-constexpr int64_t kMostImages = 16;
+constexpr int64_t kMostImages = 256;
 
 Expr LoadOf(Expr factor) {
   while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
@@ -31,7 +31,7 @@ class Turner {
   Turner(const NestStage& stage, const std::vector<const NestStage*>& before, ir::Context& c)
       : stage_(stage), before_(before), c_(c) {}
 
-  std::vector<NestStage> Run() {
+  TurnedConvolution Run() {
     if (stage_.reduction != ExprKind::kAdd || !stage_.element.Is(ExprKind::kMul)) return {};
     for (const size_t weights : {1, 0}) {
       if (Read(weights)) return Stages();
@@ -52,15 +52,16 @@ class Turner {
     image_ = stage_.element.operand(1 - weights), weights_ = stage_.element.operand(weights);
     image_load_ = LoadOf(image_), weights_load_ = LoadOf(weights_);
     if (!image_load_ || !weights_load_ || image_load_.type() != weights_load_.type()) return false;
-    channel_ = -1;
+    channels_.clear();
+    is_shared_.assign(stage_.axes.size(), false);
     for (size_t a = 0; a < stage_.axes.size(); ++a) {
       const bool in_image = ir::UsesVar(image_load_, stage_.axes[a]);
-      if (in_image == ir::UsesVar(weights_load_, stage_.axes[a])) return false;
-      if (in_image) continue;
-      if (channel_ >= 0) return false;
-      channel_ = static_cast<int>(a);
+      const bool in_weights = ir::UsesVar(weights_load_, stage_.axes[a]);
+      if (!in_image && !in_weights) return false;
+      if (!in_image) channels_.push_back(a);
+      is_shared_[a] = in_image && in_weights;
     }
-    return channel_ >= 0 && ReadImage() && Choose();
+    return !channels_.empty() && ReadImage() && Choose();
   }
 
   bool ReadImage() {
@@ -94,35 +95,42 @@ class Turner {
     return std::all_of(range_seen.begin(), range_seen.end(), [](bool seen) { return seen; });
   }
 
-  // Which dimensions of the image are its rows and columns, its channels, and images of a batch.
+  // Which dimensions of the image are its rows and columns, its depth, and images of a batch: groups of channels, and
+  // windows' third dimension, are images whose depth is what a window takes in.
   bool Choose() {
-    windows_.clear(), batch_.clear();
-    channels_ = -1;
+    windows_.clear(), batch_.clear(), depth_.clear();
     std::vector<int> plain;
     for (int d = 0; d < static_cast<int>(dimensions_.size()); ++d) {
       const Dimension& dimension = dimensions_[d];
-      if (dimension.axis >= 0 && dimension.range >= 0) {
+      const bool is_shared = dimension.axis >= 0 && is_shared_[dimension.axis];
+      if (dimension.axis >= 0 && dimension.range >= 0 && !is_shared) {
         windows_.push_back(d);
+        continue;
+      }
+      if (is_shared) {
+        batch_.push_back(d);
       } else if (dimension.axis >= 0) {
         plain.push_back(d);
-      } else if (dimension.range >= 0) {
-        if (channels_ >= 0) return false;
-        channels_ = d;
       }
+      if (dimension.range >= 0) depth_.push_back(d);
     }
-    if (windows_.size() > 2) return false;
+    // Of two alike the inner one is larger.
+    const auto is_larger = [&](int a, int b) {
+      return std::pair(AxisExtent(a), a) > std::pair(AxisExtent(b), b);
+    };
+    std::sort(windows_.begin(), windows_.end(), is_larger);
+    for (; windows_.size() > 2; windows_.pop_back()) {
+      batch_.push_back(windows_.back());
+      depth_.push_back(windows_.back());
+    }
+    // In the order in which they stand in memory.
+    std::sort(depth_.begin(), depth_.end());
     std::sort(plain.begin(), plain.end(), [&](int a, int b) {
       return std::pair(-AxisExtent(a), a) < std::pair(-AxisExtent(b), b);
     });
+    for (const int d : plain) (windows_.size() < 2 ? windows_ : batch_).push_back(d);
     int64_t images = 1;
-    for (const int d : plain) {
-      if (windows_.size() < 2) {
-        windows_.push_back(d);
-      } else {
-        batch_.push_back(d);
-        images *= AxisExtent(d);
-      }
-    }
+    for (const int d : batch_) images *= AxisExtent(d);
     std::sort(windows_.begin(), windows_.end());
     return images >= 1 && images <= kMostImages;
   }
@@ -160,68 +168,105 @@ class Turner {
     return e;
   }
 
-  NestStage NewStage(const std::string& name, Type element, const std::vector<int64_t>& extents,
-                     std::vector<Var> axes) {
+  ir::Buffer NewBuffer(const std::string& name, Type element, const std::vector<int64_t>& extents) {
     std::vector<Expr> shape;
     for (const int64_t extent : extents) shape.push_back(Int(extent));
+    return c_.NewBuffer(StrCat(name, ".turned"), element, shape);
+  }
+  NestStage NewStage(const std::string& name, Type element, const std::vector<int64_t>& extents,
+                     std::vector<Var> axes) {
     return {.name = stage_.name,
             .place = stage_.place,
-            .target = c_.NewBuffer(StrCat(name, ".turned"), element, shape),
+            .target = NewBuffer(name, element, extents),
             .axes = std::move(axes),
             .low = std::vector<int64_t>(extents.size()),
             .extents = extents,
             .value = {}};
   }
+  // Another shape of as many elements.
+  ir::Buffer View(ir::Buffer whole, const std::vector<int64_t>& extents) {
+    result_.views.emplace_back(NewBuffer(whole->name, whole->type, extents), whole);
+    return result_.views.back().first;
+  }
+  // Products of the extents of channels, and of the image's depth.
+  int64_t Channels() const {
+    int64_t count = 1;
+    for (const size_t a : channels_) count *= stage_.extents[a];
+    return count;
+  }
+  int64_t Depth() const {
+    int64_t count = 1;
+    for (const int d : depth_) count *= RangeExtent(d);
+    return count;
+  }
 
+  // The image's elements, all dimensions of its depth as one. All images take turns in one buffer.
   NestStage Image(const std::vector<int64_t>& batch) {
-    const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("i")};
-    NestStage copy = NewStage(ir::Buffer(image_load_.buffer())->name, image_load_.type(),
-                              {Reach(0), Reach(1), RangeExtent(channels_)}, at);
+    std::vector<Var> at = {NewVar("y"), NewVar("x")};
+    std::vector<int64_t> extents = {Reach(0), Reach(1)};
+    for (const int d : depth_) {
+      at.push_back(NewVar("i"));
+      extents.push_back(RangeExtent(d));
+    }
+    NestStage copy = NewStage("", image_load_.type(), extents, at);
+    if (!image_view_) image_view_ = View(image_buffer_, extents);
+    copy.target = image_view_;
     std::vector<Expr> indices(dimensions_.size());
     for (size_t d = 0; d < dimensions_.size(); ++d) {
       const Dimension& dimension = dimensions_[d];
       int64_t constant = dimension.constant;
       if (dimension.range >= 0) constant += dimension.dilation * stage_.ranges[dimension.range].min;
+      for (size_t b = 0; b < batch_.size(); ++b) {
+        if (batch_[b] == static_cast<int>(d)) constant += dimension.stride * batch[b];
+      }
       indices[d] = Int(constant);
       const auto add = [&](Expr e) { indices[d] = constant == 0 ? e : e + Int(constant); };
       for (size_t i = 0; i < 2; ++i) {
         if (Window(i) == static_cast<int>(d)) add(at[i]);
       }
-      if (channels_ == static_cast<int>(d)) {
-        add(dimension.dilation == 1 ? Expr(at[2]) : at[2] * Int(dimension.dilation));
-      }
-      for (size_t b = 0; b < batch_.size(); ++b) {
-        if (batch_[b] == static_cast<int>(d))
-          indices[d] = Int(constant + dimension.stride * batch[b]);
+      for (size_t i = 0; i < depth_.size(); ++i) {
+        if (depth_[i] != static_cast<int>(d)) continue;
+        add(dimension.dilation == 1 ? Expr(at[2 + i]) : at[2 + i] * Int(dimension.dilation));
       }
     }
     copy.value = Inline(c_.Load(ir::Buffer(image_load_.buffer()), indices));
     return copy;
   }
 
-  NestStage Filters() {
-    const std::vector<Var> at = {NewVar("c"), NewVar("r"), NewVar("s"), NewVar("i")};
-    NestStage copy = NewStage(ir::Buffer(weights_load_.buffer())->name, weights_load_.type(),
-                              {stage_.extents[channel_], RangeExtent(Window(0)),
-                               RangeExtent(Window(1)), RangeExtent(channels_)},
-                              at);
-    ir::VarMap by = {{stage_.axes[channel_], at[0]}};
-    const int places[] = {Window(0), Window(1), channels_};
-    for (size_t i = 0; i < 3; ++i) {
-      if (places[i] < 0 || dimensions_[places[i]].range < 0) continue;
-      const NestStage::ReduceRange& range = stage_.ranges[dimensions_[places[i]].range];
-      by[range.var] = range.min == 0 ? Expr(at[i + 1]) : at[i + 1] + Int(range.min);
+  // The filters' elements, all axes of channels as one.
+  NestStage Filters(const std::vector<int64_t>& batch) {
+    std::vector<Var> at;
+    std::vector<int64_t> extents;
+    ir::VarMap by;
+    for (const size_t a : channels_) {
+      at.push_back(NewVar("c"));
+      extents.push_back(stage_.extents[a]);
+      by[stage_.axes[a]] = at.back();
     }
+    for (size_t b = 0; b < batch_.size(); ++b) {
+      by[stage_.axes[dimensions_[batch_[b]].axis]] = Int(batch[b]);
+    }
+    std::vector<int> places = {Window(0), Window(1)};
+    places.insert(places.end(), depth_.begin(), depth_.end());
+    for (const int d : places) {
+      at.push_back(NewVar("r"));
+      extents.push_back(RangeExtent(d));
+      if (d < 0 || dimensions_[d].range < 0) continue;
+      const NestStage::ReduceRange& range = stage_.ranges[dimensions_[d].range];
+      by[range.var] = range.min == 0 ? Expr(at.back()) : at.back() + Int(range.min);
+    }
+    NestStage copy = NewStage("", weights_load_.type(), extents, at);
+    if (!filters_view_) filters_view_ = View(filters_, extents);
+    copy.target = filters_view_;
     copy.value = Inline(ir::Substitute(weights_load_, by));
     return copy;
   }
 
-  NestStage Sums(const NestStage& image, const NestStage& filters) {
+  NestStage Sums() {
     const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
     const std::vector<Var> r = {NewVar("r"), NewVar("s"), NewVar("i")};
-    NestStage sums =
-        NewStage(stage_.target->name, stage_.target->type,
-                 {AxisExtent(Window(0)), AxisExtent(Window(1)), stage_.extents[channel_]}, at);
+    NestStage sums = NewStage(stage_.target->name, stage_.target->type,
+                              {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()}, at);
     sums.reduction = ExprKind::kAdd;
     std::vector<Expr> place;
     for (size_t i = 0; i < 2; ++i) {
@@ -230,11 +275,10 @@ class Turner {
       sums.ranges.push_back({r[i], 0, RangeExtent(Window(i))});
     }
     place.push_back(r[2]);
-    sums.ranges.push_back({r[2], 0, RangeExtent(channels_)});
+    sums.ranges.push_back({r[2], 0, Depth()});
     sums.element =
-        ir::Replace(image_, {{image_load_, c_.Load(image.target, place)}}) *
-        ir::Replace(weights_,
-                    {{weights_load_, c_.Load(filters.target, {at[2], r[0], r[1], r[2]})}});
+        ir::Replace(image_, {{image_load_, c_.Load(image_buffer_, place)}}) *
+        ir::Replace(weights_, {{weights_load_, c_.Load(filters_, {at[2], r[0], r[1], r[2]})}});
     return sums;
   }
 
@@ -258,25 +302,33 @@ class Turner {
     for (size_t i = 0; i < 2; ++i) {
       place.push_back(Window(i) < 0 ? Int(0) : Expr(results.axes[dimensions_[Window(i)].axis]));
     }
-    place.push_back(results.axes[channel_]);
-    const Expr sum = c_.Load(sums.target, place);
+    std::vector<int64_t> extents = {AxisExtent(Window(0)), AxisExtent(Window(1))};
+    for (const size_t a : channels_) {
+      place.push_back(results.axes[a]);
+      extents.push_back(stage_.extents[a]);
+    }
+    if (!sums_view_) sums_view_ = View(sums.target, extents);
+    const Expr sum = c_.Load(sums_view_, place);
     results.value = stage_.value ? Inline(ir::Substitute(stage_.value, by)) + sum : sum;
     return results;
   }
 
-  std::vector<NestStage> Stages() {
-    std::vector<NestStage> stages = {Filters()};
-    const NestStage filters = stages[0];
+  TurnedConvolution Stages() {
+    image_buffer_ = NewBuffer(ir::Buffer(image_load_.buffer())->name, image_load_.type(),
+                              {Reach(0), Reach(1), Depth()});
+    filters_ = NewBuffer(ir::Buffer(weights_load_.buffer())->name, weights_load_.type(),
+                         {Channels(), RangeExtent(Window(0)), RangeExtent(Window(1)), Depth()});
+    const NestStage sums = Sums();
+    const bool has_groups = std::count(is_shared_.begin(), is_shared_.end(), true) > 0;
     std::vector<int64_t> batch(batch_.size());
     while (true) {
-      stages.push_back(Image(batch));
-      const NestStage image = stages.back();
-      stages.push_back(Sums(image, filters));
-      const NestStage sums = stages.back();
-      stages.push_back(Results(sums, batch));
+      if (has_groups || result_.stages.empty()) result_.stages.push_back(Filters(batch));
+      result_.stages.push_back(Image(batch));
+      result_.stages.push_back(sums);
+      result_.stages.push_back(Results(sums, batch));
       size_t b = batch.size();
       while (b > 0 && ++batch[b - 1] == AxisExtent(batch_[b - 1])) batch[--b] = 0;
-      if (b == 0) return stages;
+      if (b == 0) return std::move(result_);
     }
   }
 
@@ -284,17 +336,19 @@ class Turner {
   const std::vector<const NestStage*>& before_;
   ir::Context& c_;
   Expr image_, weights_, image_load_, weights_load_;
-  int channel_ = -1;  // the axis of the results' channels
+  std::vector<size_t> channels_;  // axes of the results' channels
+  std::vector<bool> is_shared_;   // axes of both factors
+  // Of the copies and the sums, and other shapes of these in which stages store and read.
+  ir::Buffer image_buffer_, filters_, image_view_, filters_view_, sums_view_;
   std::vector<Dimension> dimensions_;
-  std::vector<int> windows_, batch_;  // dimensions of the image
-  int channels_ = -1;
+  std::vector<int> windows_, batch_, depth_;  // dimensions of the image
+  TurnedConvolution result_;
 };
 
 }  // namespace
 
-std::vector<NestStage> TurnConvolution(const NestStage& stage,
-                                       const std::vector<const NestStage*>& before,
-                                       ir::Context& c) {
+TurnedConvolution TurnConvolution(const NestStage& stage,
+                                  const std::vector<const NestStage*>& before, ir::Context& c) {
   return Turner(stage, before, c).Run();
 }
 

@@ -2,6 +2,7 @@
 #ifndef COMPILER_POLY_CARD_TURNED_CONVOLUTION_H_
 #define COMPILER_POLY_CARD_TURNED_CONVOLUTION_H_
 
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/ir.h"
@@ -11,16 +12,22 @@ namespace polynao::poly {
 
 // A sum of products of an image's windows and filters, in any layout, as stages in this order: copies that turn image
 // and filters around, sums of images whose channels come last, and stages that put these where the sum's own results
-// stand; for each image of a batch by itself.
+// stand; for each image of a batch by itself, and so for groups of channels and for the third dimension of windows.
 //
 //   Y[n, c, y, x] += X[n, i, 2y + r, 2x + s] * F[c, i, r, s]   -->   X.turned[y, x, i] = X[0, i, y, x]
 //                                                                    F.turned[c, r, s, i] = F[c, i, r, s]
 //     Y.turned[y, x, c] += X.turned[2y + r, 2x + s, i] * F.turned[c, r, s, i]     Y[0, c, y, x] = Y.turned[y, x, c]
 //
-// What `before`, stages without a reduction, compute for it is computed in the copies: margins. None if the stage is no
-// such sum: other indices, more than two dimensions of windows, groups of channels, more than 16 images.
-std::vector<NestStage> TurnConvolution(const NestStage& stage,
-                                       const std::vector<const NestStage*>& before, ir::Context& c);
+// Channels may be several axes, and so may the image's depth; for the sums they are one. What `before`, stages without
+// a reduction, compute for it is computed in the copies: margins. None if the stage is no such sum: other indices, more
+// than 256 images. The sums of all images are one stage, which stands there for each of them.
+struct TurnedConvolution {
+  std::vector<NestStage> stages;
+  std::vector<std::pair<ir::Buffer, ir::Buffer>>
+      views;  // NestStages::views, of buffers of the stages
+};
+TurnedConvolution TurnConvolution(const NestStage& stage,
+                                  const std::vector<const NestStage*>& before, ir::Context& c);
 
 }  // namespace polynao::poly
 

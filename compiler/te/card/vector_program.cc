@@ -41,7 +41,9 @@ class VectorGroup::Builder {
     Tensor spread;
     if (layout_.spreads_result) {
       std::vector<bool> has(t_.tile.size());
-      for (int d : result.dimensions) has[d] = true;
+      for (int d : result.dimensions) {
+        if (d >= 0) has[d] = true;
+      }
       spread = Spread(list_[result.node].name, group_.output_.shape(), t_.tile, has, {},
                       [&](const Axes& at) { return Element(result, at); });
     }
@@ -51,6 +53,8 @@ class VectorGroup::Builder {
                       [&](const Axes& at) { return spread ? spread(at) : Element(result, at); });
     const Tensor y =
         t_.smem ? Compute(name, shape, [&](const Axes& at) { return shared_(at); }) : shared_;
+    // A tensor may be too large under this tiling.
+    RETURN_IF_ERROR(graph_.state()->status);
     Schedule s(y);
     return Program(s, y);
   }
@@ -135,6 +139,8 @@ class VectorGroup::Builder {
                                     : std::string_view("memcpy"));
     return true;
   }
+  // Loops along which a copy reads backwards come first: of each iteration it is one instruction.
+  void BackwardsFirst(Stage& stage, size_t i) const;
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
   // Loops of the output: what the cores of a cluster share, a core's part, its tiles.
   struct Loops {
@@ -545,6 +551,19 @@ void VectorGroup::Builder::PlaceReduction(Schedule& s, const Tensor& y, const Lo
       .PragmaInit(stage.axis(0), "fill");
 }
 
+void VectorGroup::Builder::BackwardsFirst(Stage& stage, size_t i) const {
+  std::vector<Axis> backwards, others;
+  for (size_t d = 0; d < list_[i].axes.size(); ++d) {
+    const bool is_backwards =
+        std::any_of(group_.indices_[i].begin(), group_.indices_[i].end(),
+                    [d](const Index& index) { return index.coefficients[d] < 0; });
+    (is_backwards ? backwards : others).push_back(stage.axis(d));
+  }
+  if (backwards.empty()) return;
+  backwards.insert(backwards.end(), others.begin(), others.end());
+  stage.Reorder(backwards);
+}
+
 void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
   const Placed& placed = layout_.nodes[i];
   const VectorNode& node = list_[i];
@@ -557,6 +576,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       break;
     case Kind::kCopy:
       if (placed.is_inlined || MadeByParts(s, i)) break;
+      BackwardsFirst(s[on_chip_[i]], i);
       Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
       break;
     case Kind::kLane:
