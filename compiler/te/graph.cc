@@ -88,6 +88,16 @@ void GraphState::Fail(const std::string& message) {
   if (status.ok()) status = InvalidInput("graph ", name, ": ", message);
 }
 
+std::shared_ptr<GraphState> GraphState::Empty() const {
+  auto state = std::make_shared<GraphState>();
+  state->name = name;
+  state->context = context;
+  state->index_type = index_type;
+  state->status = status;
+  state->scalars = scalars;
+  return state;
+}
+
 Operation& GraphState::Add(Operation operation, absl::Span<const Type> types) {
   std::vector<Expr> extents;
   for (int64_t extent : operation.shape) extents.push_back(context->Int(index_type, extent));

@@ -129,6 +129,8 @@ struct GraphState {
   absl::flat_hash_map<ir::Buffer, std::pair<const Operation*, size_t>> producers;
 
   void Fail(const std::string& message);
+  // A graph without operations beside this one: it has its name, context, scalars and mistakes.
+  std::shared_ptr<GraphState> Empty() const;
   // Adds an operation; gives it buffers of `types`.
   Operation& Add(Operation operation, absl::Span<const Type> types);
 };

@@ -135,6 +135,28 @@ TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
   if (std::getenv("POLYNAO_RANDOM_CASES") == nullptr) EXPECT_GT(flat, 30);
 }
 
+// Nodes drop axes of one element. An axis after such a one was taken for the first: cores of the second image read that
+// of the first one's neighbour.
+TEST(WindowGraphsTest, AxesOfOneElement) {
+  Graph g("windows");
+  const Tensor x = g.Placeholder("X", {2, 6, 3, 144}, Type::kI8);
+  const Tensor padded = g.Compute("P", {2, 8, 5, 144}, [&](Expr n, Expr y, Expr column, Expr c) {
+    const Expr inside = ir::And(ir::And(1 <= y, y < 7), ir::And(1 <= column, column < 4));
+    return te::Select(inside, x(n, y - 1, column - 1, c), 0.0);
+  });
+  const te::ReduceAxis s = g.ReduceAxisOf("s", 2);
+  const Tensor y = g.Compute("Y", {2, 8, 1, 144}, [&](Expr n, Expr row, Expr column, Expr c) {
+    return te::ReduceMax(g.context().Cast(Type::kI32, padded(n, row, column * 3 + s, c)), s);
+  });
+  const isa::Machine machine =
+      TestMachine("mlu370", {"card.clusters=1", "cluster.cores=4", "core.nmem_kib=128"});
+  Exceptions exceptions;
+  for (size_t choice = 0; choice < 60; ++choice) {
+    MustAgree(y, machine, choice, /*seed=*/1, exceptions, /*by_vector=*/true);
+  }
+  EXPECT_EQ(exceptions.scalar, 0);
+}
+
 TEST(WindowGraphsTest, OnTheCard) {
   ForRandomSeeds(60, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =

@@ -62,12 +62,7 @@ struct Part {
       if (stored.contains(&*it) && &*it != output) continue;
       for (const Operation* read : ReadOperations(whole, it->bodies)) needed.insert(read);
     }
-    graph = std::make_shared<GraphState>();
-    graph->name = whole.name;
-    graph->context = whole.context;
-    graph->index_type = whole.index_type;
-    graph->status = whole.status;
-    graph->scalars = whole.scalars;
+    graph = whole.Empty();
     for (const Operation& operation : whole.operations) {
       if (!needed.contains(&operation)) continue;
       graph->operations.push_back(operation);

@@ -344,12 +344,7 @@ class Flattener {
 
 std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts) {
   const GraphState& whole = *output.graph();
-  auto state = std::make_shared<GraphState>();
-  state->name = whole.name;
-  state->context = whole.context;
-  state->index_type = whole.index_type;
-  state->status = whole.status;
-  state->scalars = whole.scalars;
+  const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
   absl::flat_hash_map<const Operation*, const Operation*> own;
   bool has_any = false;

@@ -12,12 +12,7 @@ namespace polynao::te {
 SplitReduction Split(const Tensor& output, const Operation& reduction, int64_t chunks,
                      int64_t length) {
   const GraphState& whole = *output.graph();
-  auto state = std::make_shared<GraphState>();
-  state->name = whole.name;
-  state->context = whole.context;
-  state->index_type = whole.index_type;
-  state->status = whole.status;
-  state->scalars = whole.scalars;
+  const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
   const Body& body = reduction.bodies[0];
   const int64_t rest = body.axes[0].extent - chunks * length;

@@ -114,7 +114,8 @@ class VectorGroup {
   }
   // Bytes that no memory has: of tilings that are refused.
   static constexpr int64_t kTooMuch = int64_t{1} << 48;
-  class Placer;
+  class Places;
+  class Counter;
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,

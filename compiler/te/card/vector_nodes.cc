@@ -366,7 +366,7 @@ class Cutter {
     for (const Step& step : steps.list) {
       if (step.tensor != nullptr) {
         ASSIGN_OR_RETURN(Operand operand, NodeOf(*step.tensor, step.output));
-        for (int& d : operand.dimensions) d = step.dimensions[d];
+        for (int& d : operand.dimensions) d = d < 0 ? -1 : step.dimensions[d];
         const VectorNode& node = nodes_.list[operand.node];
         if (node.kind == Kind::kCopy) domains_[operand.node] = {&axes, operand.dimensions};
         operands.push_back(std::move(operand));

@@ -1,4 +1,4 @@
-// What each node of a vector group needs under a tiling, where it is, and what that costs.
+// What each node of a vector group costs under a tiling: bytes of the memories, and cycles.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -7,39 +7,23 @@
 #include <vector>
 
 #include "base/math.h"
-#include "compiler/arith/const_range.h"
-#include "compiler/arith/symbolic_interval.h"
 #include "compiler/mapping/card_facts.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/card/vector_group.h"
+#include "compiler/te/card/vector_places.h"
 #include "isa/granularity.h"
 
 namespace polynao::te {
 
-using arith::ConstRange;
 using Kind = VectorNode::Kind;
 using Operand = VectorNode::Operand;
 
-// Decides for each node what it needs, where it is, and what it costs.
-class VectorGroup::Placer {
+class VectorGroup::Counter : public VectorGroup::Places {
  public:
-  Placer(const VectorGroup& group, const Tiling& tiling)
-      : group_(group), t_(tiling), list_(group.nodes_.list) {}
+  Counter(const VectorGroup& group, const Tiling& tiling) : Places(group, tiling) {}
 
   Layout Run() {
-    layout_.nodes.resize(list_.size());
-    needed_of_tile_ = Needed(t_.tile);
-    Shape once = t_.core;
-    for (size_t d = 0; d < once.size(); ++d) {
-      if (group_.IsOuter(d)) once[d] = t_.tile[d];
-    }
-    needed_of_core_ = Needed(once);
-    if (t_.smem) needed_of_cluster_ = Needed(ClusterExtents());
-    FindSharing();
-    for (size_t i = list_.size(); i-- > 0;) Box(i);
-    for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
-    for (size_t i = 0; i < list_.size(); ++i) PlaceInput(i);
     for (size_t i = 0; i < list_.size(); ++i) {
       switch (list_[i].kind) {
         case Kind::kInput:
@@ -64,290 +48,6 @@ class VectorGroup::Placer {
   }
 
  private:
-  Placed& at(size_t i) { return layout_.nodes[i]; }
-  const mapping::CardFacts& card() const { return group_.card_; }
-
-  // What a cluster has of the output.
-  Shape ClusterExtents() const {
-    Shape extents = t_.core;
-    const Shape& whole = group_.output_.shape();
-    if (t_.across > 1) extents[t_.apart] = whole[t_.apart];
-    extents[t_.split] = std::min(extents[t_.split] * group_.RunsOfCluster(t_), whole[t_.split]);
-    return extents;
-  }
-
-  // Whether all cores of a cluster read the same weights: they share none of the dimensions that these follow.
-  void FindSharing() {
-    const int64_t cores = card().cores;
-    const bool splits =
-        cores / t_.across > 1 && t_.core[t_.split] < group_.output_.shape()[t_.split];
-    shares_weights_ = group_.has_products_ && cores > 1 && !(splits && group_.IsOuter(t_.split)) &&
-                      !(t_.across > 1 && group_.IsOuter(t_.apart));
-  }
-
-  // Whether the node is the weights of a product, and nothing else.
-  bool IsWeights(size_t i) const {
-    if (!group_.has_products_ || i == group_.nodes_.result.node) return false;
-    const std::vector<size_t>& readers = group_.readers_[i];
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](size_t reader) {
-      const VectorNode& node = list_[reader];
-      return node.kind == Kind::kProduct && node.operands[0].node != i;
-    });
-  }
-
-  // Of each node the elements along each of its dimensions, the reduced ones whole.
-  using Ranges = std::vector<std::vector<ConstRange>>;
-
-  ConstRange RangeOfIndex(size_t i, size_t d, const std::vector<ConstRange>& axes) const {
-    const VectorNode& node = list_[i];
-    const Index& index = group_.indices_[i][d];
-    if (index.is_linear) {
-      ConstRange range = ConstRange::Point(index.constant);
-      for (size_t a = 0; a < node.axes.size(); ++a) {
-        if (index.coefficients[a] != 0) {
-          range = range + axes[a] * ConstRange::Point(index.coefficients[a]);
-        }
-      }
-      return range;
-    }
-    arith::VarRanges ranges;
-    for (size_t a = 0; a < node.axes.size(); ++a) ranges[node.axes[a]] = axes[a];
-    return arith::RangeOf(node.load.operands()[d], ranges);
-  }
-
-  // From the result back: which elements of each node the first `extents` elements of the output need.
-  Ranges Needed(const Shape& extents) const {
-    Ranges needed(list_.size());
-    for (size_t i = 0; i < list_.size(); ++i) {
-      needed[i].assign(list_[i].shape.size(), ConstRange::Nothing());
-    }
-    const auto need = [&needed](size_t node, size_t d, ConstRange range) {
-      needed[node][d] = arith::Union(needed[node][d], range);
-    };
-    const Operand& result = group_.nodes_.result;
-    for (size_t d = 0; d < result.dimensions.size(); ++d) {
-      need(result.node, d, {0, extents[result.dimensions[d]] - 1});
-    }
-    for (size_t i = list_.size(); i-- > 0;) {
-      const VectorNode& node = list_[i];
-      std::vector<ConstRange> domain = needed[i];
-      for (size_t r = 0; r < node.reduced.size(); ++r) {
-        const bool is_parted = t_.part > 0 && r == 0;
-        domain.push_back({0, (is_parted ? t_.part : node.reduced[r]) - 1});
-      }
-      if (node.kind == Kind::kCopy) {
-        for (size_t d = 0; d < node.load.operands().size(); ++d) {
-          need(node.operands[0].node, d, RangeOfIndex(i, d, domain));
-        }
-        continue;
-      }
-      for (const Operand& operand : node.operands) {
-        for (size_t d = 0; d < operand.dimensions.size(); ++d) {
-          const int in = operand.dimensions[d];
-          need(operand.node, d, in < 0 ? ConstRange::Point(0) : domain[in]);
-        }
-      }
-    }
-    return needed;
-  }
-
-  static int64_t Size(ConstRange range, int64_t whole) {
-    if (range.IsEmpty()) return 1;
-    return range.IsBounded() ? std::min(range.max - range.min + 1, whole) : whole;
-  }
-
-  void Box(size_t i) {
-    const VectorNode& node = list_[i];
-    Placed& placed = at(i);
-    placed.in_loop = node.reduction >= 0 && !t_.along && !t_.first;
-    bool has_tiles = false;
-    placed.is_same = !placed.in_loop;
-    for (size_t d = 0; d < t_.tile.size(); ++d) {
-      const bool moves = t_.tile[d] < t_.core[d] && !group_.IsOuter(d);
-      has_tiles = has_tiles || moves;
-      if (moves && (group_.follows_[i] >> d & 1) != 0) placed.is_same = false;
-    }
-    if (!has_tiles) placed.is_same = false;
-    // What is computed before the tiles needs its operands there.
-    for (size_t reader : group_.readers_[i]) {
-      const bool in_loop = at(reader).in_loop;
-      const bool is_weights =
-          list_[reader].kind == Kind::kProduct && list_[reader].operands[1].node == i;
-      const bool is_before = is_weights || at(in_loop ? list_[reader].reduction : reader).is_same;
-      if (!placed.in_loop && is_before) placed.is_same = true;
-    }
-    const Ranges& needed = placed.is_same ? needed_of_core_ : needed_of_tile_;
-    for (size_t d = 0; d < node.shape.size(); ++d) {
-      const bool is_one = placed.in_loop && node.is_reduced[d];
-      placed.box.push_back(is_one ? 1 : Size(needed[i][d], node.shape[d]));
-    }
-  }
-
-  // The axes of a copy that an index has, the first and the last of them; -1: none, the index is one element, or what
-  // the loops of a reduction give.
-  struct AxisRun {
-    int first = -1, last = -1;
-
-    // How many elements these axes are of a copy's `extents`.
-    int64_t Extent(const Shape& extents) const {
-      int64_t count = 1;
-      for (int d = first; d >= 0 && d <= last; ++d) count *= extents[d];
-      return count;
-    }
-  };
-
-  // The axes of an index of copy i, if its elements follow one another as the axes run: one axis, or several of which
-  // each goes on where the next one ends (4q + h, h < 4). Nothing otherwise.
-  std::optional<AxisRun> RunOfIndex(size_t i, const Index& index) const {
-    AxisRun run;
-    const Shape& box = layout_.nodes[i].box;
-    int64_t next = 1;
-    for (size_t d = list_[i].axes.size(); d-- > 0;) {
-      // One place along an axis, or each in turn in the loops of a reduction.
-      if (box[d] == 1 || !index.uses[d]) continue;
-      if (index.bends[d] || index.coefficients[d] != next) return std::nullopt;
-      next *= box[d];
-      run.first = static_cast<int>(d);
-      if (run.last < 0) run.last = run.first;
-    }
-    return run;
-  }
-
-  // Whether a copy keeps the order of elements: its axes come in their order in the operand's indices, which are
-  // `runs` of them.
-  bool KeepsOrder(size_t i, std::vector<AxisRun>& runs) const {
-    const VectorNode& node = list_[i];
-    const Shape& box = layout_.nodes[i].box;
-    int last = -1;
-    std::vector<bool> is_read(box.size());
-    for (const Index& index : group_.indices_[i]) {
-      const std::optional<AxisRun> run = RunOfIndex(i, index);
-      if (!run) return false;
-      runs.push_back(*run);
-      if (run->first < 0) continue;
-      if (run->first <= last) return false;
-      last = run->last;
-      for (size_t d = 0; d < node.axes.size(); ++d) is_read[d] = is_read[d] || index.uses[d];
-    }
-    // Axes that no index has would be repeated.
-    for (size_t d = 0; d < box.size(); ++d) {
-      if (!is_read[d] && box[d] > 1) return false;
-    }
-    return true;
-  }
-
-  // The stretches of memory in which elements of a box stand of which `part` are read; none if they do not begin where
-  // vector instructions may.
-  std::optional<Runs> RunsOf(const Shape& box, const Shape& part, Type type) const {
-    size_t d = box.size();
-    int64_t inner = 1;
-    while (d > 0 && box[d - 1] == part[d - 1]) inner *= box[--d];
-    const Runs runs = SegmentsOf(box, part);
-    const bool is_aligned = (inner % isa::kVectorGroup == 0 || runs.count == 1) &&
-                            inner * ir::ByteSize(type) % kOnChipAlignment == 0;
-    return d == 0 || is_aligned ? std::optional(runs) : std::nullopt;
-  }
-  // The same for copies, which begin anywhere.
-  static Runs SegmentsOf(const Shape& box, const Shape& part) {
-    Runs runs;
-    size_t d = box.size();
-    while (d > 0 && box[d - 1] == part[d - 1]) runs.length *= box[--d];
-    if (d == 0) return runs;
-    runs.length *= part[d - 1];
-    for (size_t k = 0; k + 1 < d; ++k) runs.count *= part[k];
-    return runs;
-  }
-
-  // What a copy reads for the extents `box` of its own, as extents along its operand's dimensions.
-  static Shape ReadBox(const std::vector<AxisRun>& axes, const Shape& box) {
-    Shape part;
-    for (const AxisRun& run : axes) part.push_back(run.Extent(box));
-    return part;
-  }
-
-  void PlaceCopy(size_t i) {
-    const VectorNode& node = list_[i];
-    if (node.kind != Kind::kCopy) return;
-    Placed& placed = at(i);
-    const size_t from = node.operands[0].node;
-    const bool is_input = list_[from].kind == Kind::kInput;
-    if (shares_weights_ && IsWeights(i) && is_input && group_.readers_[from].size() == 1) {
-      placed.by_smem = placed.by_parts = at(from).by_parts = true;
-      return;
-    }
-    std::vector<AxisRun> axes;
-    if (!KeepsOrder(i, axes)) return;
-    if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
-      placed.is_direct = true;
-      return;
-    }
-    if (node.pads()) return;
-    const std::optional<Runs> runs = RunsOf(at(from).box, ReadBox(axes, at(i).box), node.type);
-    if (!runs) return;
-    placed.is_inlined = true;
-    for (size_t reader : group_.readers_[i]) {
-      const Kind kind = list_[reader].kind;
-      if (kind == Kind::kCopy || kind == Kind::kProduct ||
-          (kind == Kind::kReduce && t_.along && runs->count > 1)) {
-        placed.is_inlined = false;
-      }
-    }
-    if (i == group_.nodes_.result.node) placed.is_inlined = false;
-  }
-
-  void PlaceInput(size_t i) {
-    if (list_[i].kind != Kind::kInput) return;
-    at(i).is_loaded = i == group_.nodes_.result.node;
-    if (IsWeights(i)) {
-      at(i).by_smem = shares_weights_;  // They go to WMEM alone.
-      return;
-    }
-    for (size_t reader : group_.readers_[i]) {
-      if (!at(reader).is_direct) at(i).is_loaded = true;
-    }
-  }
-
-  // The operand's own extents of what a reader reads whose domain has these.
-  static Shape OwnExtents(const Operand& operand, const Shape& domain) {
-    Shape own;
-    for (int d : operand.dimensions) own.push_back(d < 0 ? 1 : domain[d]);
-    return own;
-  }
-  // The box that holds this, and the extents of what is read there.
-  std::pair<Shape, Shape> Source(const Operand& operand, const Shape& domain) const {
-    const Placed& placed = layout_.nodes[operand.node];
-    const Shape own = OwnExtents(operand, domain);
-    if (!placed.is_inlined) return {placed.box, own};
-    std::vector<AxisRun> axes;
-    KeepsOrder(operand.node, axes);
-    return {layout_.nodes[list_[operand.node].operands[0].node].box, ReadBox(axes, own)};
-  }
-
-  // Whether the last tile leaves gaps between rows of the node's box, over which no instruction runs.
-  bool HasGaps(size_t i) const {
-    const int64_t whole = group_.output_.shape()[t_.split];
-    if (whole % t_.tile[t_.split] == 0) return false;
-    int64_t rows = 1;
-    for (size_t d = 0; d < list_[i].shape.size(); ++d) {
-      if ((group_.dimension_follows_[i][d] >> t_.split & 1) != 0 && rows > 1) return true;
-      rows *= layout_.nodes[i].box[d];
-    }
-    return false;
-  }
-
-  // Whether the last tile, which is shorter, reads backwards: then it would begin before what is there.
-  bool ReadsBackwards(size_t i) const {
-    if (group_.output_.shape()[t_.split] % t_.tile[t_.split] == 0) return false;
-    const VectorNode& node = list_[i];
-    for (const Index& index : group_.indices_[i]) {
-      for (size_t d = 0; d < node.axes.size(); ++d) {
-        const bool follows = (group_.dimension_follows_[i][d] >> t_.split & 1) != 0;
-        if (follows && index.coefficients[d] < 0) return true;
-      }
-    }
-    return false;
-  }
-
   // How often a node is computed in a tile.
   double Times(size_t i) const {
     if (!layout_.nodes[i].in_loop) return 1;
@@ -804,23 +504,16 @@ class VectorGroup::Placer {
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
   }
 
-  const VectorGroup& group_;
-  const Tiling& t_;
-  const std::vector<VectorNode>& list_;
-  Layout layout_;
   struct ClusterLoad {
     int64_t bytes, segments;
     bool moves;  // with the turns
   };
   std::vector<ClusterLoad> cluster_loads_;  // t_.smem
   double copies_ = 0, once_copies_ = 0;     // between SMEM and NMEM, of a tile and once
-  Ranges needed_of_cluster_;
-  Ranges needed_of_tile_, needed_of_core_;
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
-  bool shares_weights_ = false;
 };
 
-VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Placer(*this, t).Run(); }
+VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Counter(*this, t).Run(); }
 
 }  // namespace polynao::te
