@@ -12,7 +12,6 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/ir/visit.h"
-#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

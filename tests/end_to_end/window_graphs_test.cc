@@ -157,6 +157,26 @@ TEST(WindowGraphsTest, AxesOfOneElement) {
   EXPECT_EQ(exceptions.scalar, 0);
 }
 
+// Where rows of windows stand side by side, filters are repeated in the order of the elements, places of the window
+// innermost.
+TEST(WindowGraphsTest, FiltersOfRowsSideBySide) {
+  Graph g("windows");
+  const Tensor x = g.Placeholder("X", {20, 12, 8}, Type::kF16);
+  const Tensor f = g.Placeholder("F", {4, 3, 8}, Type::kF16);
+  const te::ReduceAxis r = g.ReduceAxisOf("r", 4), s = g.ReduceAxisOf("s", 3);
+  const auto wide = [&](Expr e) { return g.context().Cast(Type::kF32, e); };
+  const Tensor y = g.Compute("Y", {9, 4, 8}, [&](Expr row, Expr column, Expr c) {
+    return te::ReduceSum(wide(x(row * 2 + r, column * 3 + s, c)) * wide(f(r, s, c)), r, s);
+  });
+  const isa::Machine machine =
+      TestMachine("mlu370", {"card.clusters=3", "cluster.cores=2", "core.nmem_kib=256"});
+  Exceptions exceptions;
+  for (size_t choice = 0; choice < 60; ++choice) {
+    MustAgree(y, machine, choice, /*seed=*/1, exceptions, /*by_vector=*/true);
+  }
+  EXPECT_EQ(exceptions.scalar, 0);
+}
+
 TEST(WindowGraphsTest, OnTheCard) {
   ForRandomSeeds(60, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =

@@ -299,10 +299,14 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
         by_smem.core[0] = CeilDiv(way.core[0], turns);
         if (by_smem.core[0] == last) continue;
         last = by_smem.core[0];
-        // Pieces of one size: guards around shorter ones would leave scalar code.
+        // Pieces of one size: guards inside of shorter ones would leave scalar code. Around the only row of a core with
+        // flat windows they do not.
         const int64_t piece = by_smem.core[0] * RunsOfCluster(by_smem);
         const int64_t rows = output_.shape()[0];
-        if (rows % piece != 0 || rows / piece % Turns(by_smem) != 0) continue;
+        const bool may_end_early = by_smem.core[0] == 1 && channels_ > 0;
+        if ((rows % piece != 0 && !may_end_early) || CeilDiv(rows, piece) % Turns(by_smem) != 0) {
+          continue;
+        }
         ways.push_back(std::move(by_smem));
       }
     }

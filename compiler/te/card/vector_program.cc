@@ -262,13 +262,13 @@ std::pair<Tensor, std::vector<size_t>> VectorGroup::Builder::Repeat(size_t i, si
   const Placed& placed = layout_.nodes[i];
   const Operand& operand = node.operands[o];
   const Placed& source = layout_.nodes[operand.node];
-  // The reduced dimensions first, so that what is one row stands side by side.
+  // What loops of a reduction run over comes first, so that what is one row stands side by side.
   std::vector<size_t> order;
   for (const bool is_reduced : {true, false}) {
     for (size_t d = 0; d < node.shape.size(); ++d) {
       const bool has =
           std::count(operand.dimensions.begin(), operand.dimensions.end(), static_cast<int>(d)) > 0;
-      if ((!node.is_reduced.empty() && node.is_reduced[d]) != is_reduced) continue;
+      if ((placed.in_loop && node.is_reduced[d]) != is_reduced) continue;
       if (has || (!is_reduced && static_cast<int>(d) >= placed.repeats[o])) order.push_back(d);
     }
   }
