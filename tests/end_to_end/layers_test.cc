@@ -415,6 +415,14 @@ TEST(LayersTest, EveryKindOfGroups) {
   EXPECT_GE(kinds.size(), 20u);
 }
 
+// Reductions part by part have no pieces in SMEM: a piece of 460,800 bytes was counted as one of its parts.
+TEST(LayersTest, PartsOfReductionsAndPieces) {
+  CaseSettings settings;
+  settings.config = "unit";
+  settings.overrides = {"card.clusters=4", "cluster.cores=4", "core.nmem_kib=224"};
+  MustRun({"reduce_mean", "20x60x192", {"f16"}, {"axis=-2", "axes=1"}}, "f16", settings);
+}
+
 // The cores of a cluster share the turning of filters where these are many: parts of whole and of ragged 64s, a core
 // without channels, biases, strides, windows larger than the image.
 TEST(LayersTest, DepthwiseFilters) {

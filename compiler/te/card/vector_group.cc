@@ -324,6 +324,8 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       way.first = first;
       const Shape none = {0};
       for (const int64_t part : parted_ < 0 ? none : Parts(nodes_.list[parted_].reduced[0])) {
+        // A cluster's piece has all that its cores reduce.
+        if (way.smem && part > 0 && part < nodes_.list[parted_].reduced[0]) continue;
         way.part = part;
         add(add, way, way.tile.size());
       }
