@@ -51,8 +51,7 @@ absl::Status NoSchedule(const OperatorCase& c, std::string_view why);
 
 // ---- tiles on the card
 
-using te::Divisors, te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds,
-    te::VectorCycles;
+using te::Divisors, te::Fractions, te::OnChipBytes, te::TileNeeds, te::VectorCycles;
 
 // How the cores of a card share an output of rows and columns. Clusters take runs of `cluster_rows` rows; their cores
 // runs of `core_rows` rows of those; tiles are `rows` x `columns`. Columns divide the output's, so that tiles run
@@ -62,7 +61,7 @@ struct GridTiling {
   int64_t rows = 0, columns = 0;
   int64_t tiles = 0;  // of a core
   TileNeeds needs = {};
-  double cycles = 0;  // by PipelinedCycles
+  double cycles = 0;  // by PipelinedParts
   ScheduleChoice choice = {};
 };
 

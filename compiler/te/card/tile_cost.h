@@ -47,9 +47,6 @@ inline mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles,
                                          const TileNeeds& needs) {
   return PipelinedParts(mapping::CardFacts(m), tiles, needs);
 }
-inline double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
-  return PipelinedParts(m, tiles, needs).cycles();
-}
 
 // The numbers that divide n, the smallest first.
 std::vector<int64_t> Divisors(int64_t n);
