@@ -43,8 +43,8 @@ class StreamCost {
     const bool whole_pixels = m.channel_clusters == 1;
     const bool whole_columns = s_.core_columns == layer.columns;
     cluster_segments_ = whole_pixels ? 1.0 : static_cast<double>(s_.cluster_rows * layer.columns);
-    core_segments_ = !whole_pixels   ? static_cast<double>(s_.pixels)
-                     : whole_columns ? 1.0
+    core_segments_ = !whole_pixels && !layer.in_blocks ? static_cast<double>(s_.pixels)
+                     : whole_columns                   ? 1.0
                                      : static_cast<double>(s_.core_rows);
     image_segments_ = m.image_in_parts ? static_cast<double>(s_.pixels)
                       : whole_columns  ? 1.0
@@ -118,10 +118,10 @@ class StreamCost {
   // Elementwise work of a step, and copies of what it loaded and of its results.
   void AddElementwise() {
     cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.pixels, s_.lanes));
-    if (m_.results_by_smem || (m_.StoresBlocks() && s_.loaded_bytes == 0)) return;
+    if (m_.results_by_smem || (m_.StoresBlocks(layer_) && s_.loaded_bytes == 0)) return;
     // A copy to where all channels of a pixel are; another one of what was loaded.
     const auto copies =
-        static_cast<double>((m_.StoresBlocks() ? 0 : layer_.result_bytes) + s_.loaded_bytes);
+        static_cast<double>((m_.StoresBlocks(layer_) ? 0 : layer_.result_bytes) + s_.loaded_bytes);
     cost_.Add("copies", kVectorUnit,
               (s_.loaded_bytes > 0 ? 2 : 1) * card_.vector_start +
                   outputs_ * copies / card_.vector_bytes);
@@ -176,6 +176,7 @@ class StreamCost {
     const double rest = static_cast<double>(m_.across) * block_bytes_ - meanwhile;
     cost_.Lane(), Add("weights", BlockToSmem());
     if (m_.image_in_parts) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
+    AddResultsMeanwhile();
     cost_.Lane(), Add("weights to WMEM", BlockToWmem());
     if (rest > 0) Add("weights", {card_.io_start, rest / port_, port_is_});
     if (m_.image_in_parts) cost_.Lane(), AddImagePart();
@@ -187,6 +188,19 @@ class StreamCost {
     Add("image", {waits, core_image_ * cores_ / share_, share_is_});
   }
   void AddCopy() { cost_.Lane(), Add("weights to WMEM", BlockToWmem()); }
+
+  // Of the block before, while this one is computed.
+  bool StoresMeanwhile() const { return layer_.in_blocks && m_.parts == 1; }
+  Transfer BlockStore() const {
+    const bool is_part = s_.lanes < layer_.channels && !layer_.in_blocks;
+    const double segments = is_part ? static_cast<double>(s_.pixels) : core_segments_;
+    return ByCores(outputs_ * static_cast<double>(layer_.result_bytes), segments,
+                   card_.store_segments);
+  }
+  // GMEM serves both.
+  void AddResultsMeanwhile() {
+    if (StoresMeanwhile()) cost_.Add("results", share_is_, BlockStore().bytes);
+  }
 
   // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and copies.
   void AddStepsBySmem() {
@@ -233,18 +247,16 @@ class StreamCost {
     }
     AddWaits(steps_ + 1, card_.drain);
     cost_.Phase("steps", steps_ - 1);
-    cost_.Lane(), Add("weights", load), AddImagePart();
+    cost_.Lane(), Add("weights", load), AddImagePart(), AddResultsMeanwhile();
     cost_.Lane(), AddMoved();
     cost_.Lane(), AddCompute();
     cost_.Phase("last step", 1), cost_.Lane(), AddCompute(), AddMoved();
   }
 
   void AddResults() {
-    if (m_.StoresBlocks()) {
-      const double segments = s_.lanes < layer_.channels ? static_cast<double>(s_.pixels) : 1.0;
-      cost_.Phase("results", blocks_), cost_.Lane();
-      Add("results", ByCores(outputs_ * static_cast<double>(layer_.result_bytes), segments,
-                             card_.store_segments));
+    if (m_.StoresBlocks(layer_)) {
+      cost_.Phase("results", StoresMeanwhile() ? 1 : blocks_), cost_.Lane();
+      Add("results", BlockStore());
       return;
     }
     cost_.Phase("after", 1), cost_.Lane();

@@ -128,14 +128,14 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   needs.nmem =
       (m.image_in_parts ? 2 : 1) * OnChip(RoundUp(image, isa::kVectorGroup * layer.element_bytes)) +
       layer.channel_vectors * OnChip(layer.channels * 4) +
-      layer.temporaries(s.pixels, s.lanes, m.results_by_smem ? 2 : 1);
+      layer.temporaries(s.pixels, s.lanes, m.results_by_smem || layer.in_blocks ? 2 : 1);
   if (m.results_by_smem) {
     needs.smem +=
         OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
   } else {
     const int64_t outputs = s.pixels * RoundUp(s.cluster_channels, isa::kVectorGroup);
     needs.nmem += OnChip(outputs * s.loaded_bytes);
-    if (!m.StoresBlocks()) needs.nmem += OnChip(outputs * layer.result_bytes);
+    if (!m.StoresBlocks(layer)) needs.nmem += OnChip(outputs * layer.result_bytes);
   }
   needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
@@ -180,7 +180,12 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
-  if (m.across > 1 && !m.results_by_smem) {
+  if (layer.in_blocks && (m.results_by_smem || cluster_channels % m.block != 0 ||
+                          layer.channels % m.block != 0)) {
+    return StrCat("results in blocks of channels are stored by cores (results_by_smem = 0), in whole blocks: ", m.block,
+                  " of ", layer.channels, ", ", cluster_channels, " of a cluster");
+  }
+  if (m.across > 1 && !m.results_by_smem && !layer.in_blocks) {
     return "cores that share channels have parts of pixels: results_by_smem = 1 is needed";
   }
   const Needs needs = NeedsOf(layer, card, m);

@@ -35,8 +35,11 @@ struct Mapping {
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
   bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
 
-  // Whether a core stores the results of each block by themselves: its image is not there for all of them either.
-  bool StoresBlocks() const { return image_in_parts && !results_by_smem; }
+  // Whether a core stores the results of each block by themselves: they lie so in GMEM, or its image is not there for
+  // all blocks either.
+  bool StoresBlocks(const Layer& layer) const {
+    return (image_in_parts || layer.in_blocks) && !results_by_smem;
+  }
 
   bool operator==(const Mapping&) const = default;
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "compiler/ir/parts_layout.h"
 #include "compiler/ir/visit.h"
+#include "compiler/te/card/channel_blocks.h"
 #include "compiler/te/card/column_sums.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/rename.h"
@@ -101,8 +102,24 @@ Tensor Elements(const std::shared_ptr<GraphState>& graph, const Operation& sum) 
   });
 }
 
+// Adds another group, behind a barrier of the card.
+void AddBehind(mapping::Estimate& sequence, const mapping::Estimate& group,
+               const isa::Machine& machine) {
+  sequence.cost.Append(group.cost);
+  sequence.cost.Phase("barrier behind a group", 1), sequence.cost.Lane();
+  sequence.cost.Add("barrier", mapping::kWaits,
+                    static_cast<double>(machine.Get("sync.drain") + machine.Get("sync.global")));
+  sequence.needs.nmem = std::max(sequence.needs.nmem, group.needs.nmem);
+  sequence.needs.wmem = std::max(sequence.needs.wmem, group.needs.wmem);
+  sequence.needs.smem = std::max(sequence.needs.smem, group.needs.smem);
+}
+mapping::Estimate EmptySequence() {
+  return {.kind = "groups in sequence", .cost = {}, .needs = {}};
+}
+
 // Names of choices.
-constexpr char kAlong[] = "sums_along", kCut[] = "cut", kChunks[] = "chunks", kLength[] = "length";
+constexpr char kAlong[] = "sums_along", kCut[] = "cut", kChunks[] = "chunks", kLength[] = "length",
+               kBlocks[] = "blocks";
 
 // Puts groups one after the other.
 class Writer {
@@ -142,6 +159,27 @@ class Writer {
       }
     }
     if (!stored_.contains(result)) RETURN_IF_ERROR(AddGroup(result, {}));
+    return Whole();
+  }
+
+  // The contraction up to `end`, whose results lie in blocks of channels, and what reads these.
+  absl::StatusOr<ir::Function> RunInBlocks(const Operation& end, const CardGroup& group,
+                                           const CardChoice& choice, const BlockReader& reader,
+                                           const CardGroup& behind) {
+    ASSIGN_OR_RETURN(ir::Function function, group.Build(choice));
+    std::vector<size_t> slots;
+    for (const Operation* input : Part(whole_, &end, {}).inputs) slots.push_back(SlotOf(input));
+    const size_t blocks = slots_.size();
+    slots_.push_back({nullptr, end.outputs[0]->type, end.name + ".blocks"});
+    slots.push_back(blocks);
+    AddPiece(std::move(function), std::move(slots));
+    ASSIGN_OR_RETURN(function, behind.Build(behind.Schedules({}, true)[0].choice));
+    slots.clear();
+    for (const Operation* input : reader.inputs) {
+      slots.push_back(input == &end ? blocks : SlotOf(input));
+    }
+    slots.push_back(SlotOf(output_.operation()));
+    AddPiece(std::move(function), std::move(slots));
     return Whole();
   }
 
@@ -293,13 +331,7 @@ class Writer {
     ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras, by_vector_));
     const CardSchedule schedule = group.Schedules({}, true)[0];
     ASSIGN_OR_RETURN(const mapping::Estimate estimate, group.EstimateOf(schedule.choice));
-    estimate_.cost.Append(estimate.cost);
-    estimate_.cost.Phase("barrier behind a group", 1), estimate_.cost.Lane();
-    estimate_.cost.Add("barrier", mapping::kWaits, BarrierCycles());
-    mapping::Needs& needs = estimate_.needs;
-    needs.nmem = std::max(needs.nmem, estimate.needs.nmem);
-    needs.wmem = std::max(needs.wmem, estimate.needs.wmem);
-    needs.smem = std::max(needs.smem, estimate.needs.smem);
+    AddBehind(estimate_, estimate, *target_.machine);
     ASSIGN_OR_RETURN(ir::Function function, group.Build(schedule.choice));
     std::vector<size_t> slots;
     for (const Operation* input : part.inputs) slots.push_back(SlotOf(input));
@@ -323,12 +355,6 @@ class Writer {
       RETURN_IF_ERROR(AddPartsOf(*sums[i], first + i));
     }
     return absl::OkStatus();
-  }
-
-  // Of the barrier behind a group.
-  double BarrierCycles() const {
-    return static_cast<double>(target_.machine->Get("sync.drain") +
-                               target_.machine->Get("sync.global"));
   }
 
   absl::Status AddPartsOf(const Operation& sum, size_t slot) {
@@ -401,7 +427,7 @@ class Writer {
   Operations stored_, is_taken_;
   std::deque<Slot> slots_;
   std::vector<Piece> pieces_;
-  mapping::Estimate estimate_ = {.kind = "groups in sequence", .cost = {}, .needs = {}};
+  mapping::Estimate estimate_ = EmptySequence();
 };
 
 }  // namespace
@@ -450,7 +476,10 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     if (group.ok()) program.group_ = *std::move(group);
     program.why_no_group_ = std::string(error.message());
     if (contractions < 2 && program.group_->is_vector()) program.AddSplits();
-    if (contractions < 2) return program;
+    if (contractions < 2) {
+      if (!program.group_->is_vector()) program.AddBlocks();
+      return program;
+    }
     program.has_cut_ = true;
   }
   // A cut group computes nothing twice, but its result crosses GMEM.
@@ -513,6 +542,63 @@ void CardProgram::AddSplits() {
   }
 }
 
+// A contraction whose results lie in blocks of channels, and what reads these, by the channels of a block.
+struct CardProgram::Blocks {
+  struct Behind {
+    BlockReader reader;
+    CardGroup group;
+    mapping::Estimate estimate;
+  };
+  const Operation* end;
+  CardGroup group;
+  std::map<int64_t, Behind> behind;
+
+  // Null if there is none.
+  const Behind* Of(const CardChoice& choice, const Tensor& output, const Target& target) {
+    const int64_t block = choice.at("block");
+    if (block == output.shape().back()) return nullptr;
+    auto it = behind.find(block);
+    if (it == behind.end()) {
+      BlockReader reader = ReadBlocks(output, *end, block);
+      absl::StatusOr<CardGroup> of_reader = CardGroup::Create(reader.output, target);
+      if (!of_reader.ok()) return nullptr;
+      absl::StatusOr<mapping::Estimate> estimate =
+          of_reader->EstimateOf(of_reader->Schedules({}, true)[0].choice);
+      if (!estimate.ok()) return nullptr;
+      it = behind
+               .emplace(block, Behind{std::move(reader), *std::move(of_reader), *std::move(estimate)})
+               .first;
+    }
+    return &it->second;
+  }
+};
+
+CardProgram::CardProgram() = default;
+CardProgram::~CardProgram() = default;
+CardProgram::CardProgram(CardProgram&&) noexcept = default;
+CardProgram& CardProgram::operator=(CardProgram&&) noexcept = default;
+
+void CardProgram::AddBlocks() {
+  const Operation* const end = EndOfBlocks(output_);
+  if (end == nullptr) return;
+  const Part part(*output_.graph(), end, {});
+  absl::StatusOr<CardGroup> group =
+      CardGroup::Create(part.Of(end), *target_, {.in_blocks = true});
+  if (group.ok()) blocks_ = std::make_unique<Blocks>(Blocks{end, *std::move(group), {}});
+}
+
+absl::StatusOr<mapping::Estimate> CardProgram::EstimateInBlocks(const CardChoice& choice) const {
+  CardChoice of_group = choice;
+  of_group.erase(kBlocks);
+  ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(of_group));
+  const Blocks::Behind* const behind = blocks_->Of(of_group, output_, *target_);
+  if (behind == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  mapping::Estimate estimate = EmptySequence();
+  AddBehind(estimate, group, *target_->machine);
+  AddBehind(estimate, behind->estimate, *target_->machine);
+  return estimate;
+}
+
 std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first) const {
   std::vector<CardSchedule> schedules;
   for (const CardSchedule& sequence : sequences_) {
@@ -522,14 +608,27 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   const auto cut = of_group.find(kCut);
   const bool is_whole = cut == of_group.end() || (has_cut_ && cut->second == 0);
   if (cut != of_group.end() && is_whole) of_group.erase(cut);
+  const auto blocks = wanted.find(kBlocks);
+  const bool has_blocks = blocks_ && (blocks == wanted.end() || blocks->second == 1);
+  if (blocks_ && blocks != wanted.end() && blocks->second == 0) of_group.erase(kBlocks);
   if (group_ && is_whole) {
     for (CardSchedule& schedule : group_->Schedules(of_group, only_first)) {
       if (has_cut_) schedule.choice[kCut] = 0;
       schedules.push_back(std::move(schedule));
     }
   }
+  if (has_blocks) {
+    of_group.erase(kBlocks);
+    for (CardSchedule& schedule : blocks_->group.Schedules(of_group, only_first)) {
+      schedule.choice[kBlocks] = 1;
+      const absl::StatusOr<mapping::Estimate> estimate = EstimateInBlocks(schedule.choice);
+      if (!estimate.ok()) continue;
+      schedule.cycles = estimate->cost.cycles();
+      schedules.push_back(std::move(schedule));
+    }
+  }
   // A group has an order of its own.
-  if (!sequences_.empty()) std::sort(schedules.begin(), schedules.end(), IsBefore);
+  if (!sequences_.empty() || blocks_) std::sort(schedules.begin(), schedules.end(), IsBefore);
   if (only_first && schedules.size() > 1) schedules.resize(1);
   return schedules;
 }
@@ -539,6 +638,7 @@ absl::StatusOr<mapping::Estimate> CardProgram::EstimateOf(const CardChoice& choi
     if (sequences_[i].choice == choice) return estimates_[i];
   }
   if (!group_) return InvalidInput("no such schedule of ", output_.name());
+  if (blocks_ && choice.contains(kBlocks)) return EstimateInBlocks(choice);
   CardChoice of_group = choice;
   of_group.erase(kCut);
   return group_->EstimateOf(of_group);
@@ -559,6 +659,14 @@ absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const 
     if (length == choice.end()) return InvalidInput("no such schedule of ", output_.name());
     const SplitReduction split = Split(output_, *reduction_, chunks->second, length->second);
     return Writer(split.output, *target_, true, false, split.partial, by_vector_).Run();
+  }
+  if (blocks_ && choice.contains(kBlocks)) {
+    CardChoice of_group = choice;
+    of_group.erase(kBlocks);
+    const Blocks::Behind* const behind = blocks_->Of(of_group, output_, *target_);
+    if (behind == nullptr) return InvalidInput("no such schedule of ", output_.name());
+    return Writer(output_, *target_, true, false)
+        .RunInBlocks(*blocks_->end, blocks_->group, of_group, behind->reader, behind->group);
   }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;

@@ -25,13 +25,18 @@ namespace polynao::te {
 // barriers of the card between the groups. What is elementwise between belongs to the groups that read it.
 class CardProgram {
  public:
+  ~CardProgram();
+  CardProgram(CardProgram&&) noexcept;
+  CardProgram& operator=(CardProgram&&) noexcept;
+
   // `by_vector` and errors are those of CardGroup::Create.
   static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target,
                                             bool by_vector = false);
 
   // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
-  // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Groups of a
+  // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Of one
+  // `blocks`: with 1 its results lie in blocks of `block` channels first (channel_blocks.h). Groups of a
   // sequence have their cost models' first choices.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
@@ -40,9 +45,13 @@ class CardProgram {
   std::string WhyNone(const CardChoice& wanted) const;
 
  private:
-  CardProgram() = default;
+  struct Blocks;
+  CardProgram();
   // Sequences in which the only reduction is computed in two steps.
   void AddSplits();
+  // A contraction whose results lie in blocks of channels, and what reads these.
+  void AddBlocks();
+  absl::StatusOr<mapping::Estimate> EstimateInBlocks(const CardChoice& choice) const;
 
   const Target* target_ = nullptr;
   Tensor output_;
@@ -53,6 +62,7 @@ class CardProgram {
   std::string why_no_group_;  // of several contractions
   bool has_cut_ = false, by_vector_ = false;
   const Operation* reduction_ = nullptr;  // that may be split
+  std::unique_ptr<Blocks> blocks_;
 };
 
 }  // namespace polynao::te

@@ -179,6 +179,8 @@ class ContractionGroup::TileCost {
       const mapping::CostParts block = std::exchange(cost_, {});
       cost_.Phase("first weights", 1), cost_.Lane(), AddWeights();
       cost_.Phase("blocks but the last", blocks - 1), cost_.Lane(), AddWeights();
+      // GMEM serves the tiles of the block, too.
+      if (weights_.by == mapping::kGmem) cost_.Add("loads and stores", mapping::kGmem, gmem);
       cost_.LaneOfLongest(block);
       cost_.Append(block);
     } else {
@@ -217,11 +219,12 @@ class ContractionGroup::TileCost {
   }
 
   // A tensor of the shape of level `k`'s result, of which a tile loads or stores its part: `at_once` segments together.
-  void MoveTile(Queue& queue, size_t k, Type type, double at_once) {
+  // `in_blocks`: a block's channels lie side by side.
+  void MoveTile(Queue& queue, size_t k, Type type, double at_once, bool in_blocks = false) {
     const Shape extents = ExtentsOf(k);
     const Shape& whole = group_.levels_[k].steps.domain;
     // Channels of a block are segments of their own.
-    const bool is_part = k == 0 && t_.block < group_.channels();
+    const bool is_part = k == 0 && t_.block < group_.channels() && !in_blocks;
     const int64_t segments = is_part ? PixelsOf(extents) : extents[0];
     const auto bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(type));
     Move(queue, bytes, Rounds(whole_columns_ && !is_part, segments, at_once), card_.io_port);
@@ -232,7 +235,8 @@ class ContractionGroup::TileCost {
                       .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
                       .column_step = std::max<int64_t>(1, columns / t_.columns),
                       .width = has_columns ? whole[1] : 1,
-                      .pixel_bytes = whole.back() * ir::ByteSize(type),
+                      .pixel_bytes =
+                          (in_blocks ? extents.back() : whole.back()) * ir::ByteSize(type),
                       .bytes = extents.back() * ir::ByteSize(type)});
   }
 
@@ -251,7 +255,7 @@ class ContractionGroup::TileCost {
 
   void CountResults() {
     const Type type = group_.output_.type();
-    MoveTile(store_, 0, type, card_.store_segments);
+    MoveTile(store_, 0, type, card_.store_segments, group_.extras_.in_blocks);
     last_bytes_ = static_cast<double>(ElementCount(ExtentsOf(0)) * ir::ByteSize(type));
   }
 

@@ -201,6 +201,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
     }
   }
   layer.result_bytes = ir::ByteSize(output_.type());
+  layer.in_blocks = extras_.in_blocks;
   // Many mappings ask for the same.
   const auto known = std::make_shared<std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t>>();
   layer.temporaries = [this, known](int64_t pixels, int64_t lanes, int64_t copies) {

@@ -46,19 +46,25 @@ Expr Rewrite(Expr e, ir::Buffer buffer, const std::function<Expr(const Axes&)>& 
 class ContractionGroup::Builder {
  public:
   Builder(const ContractionGroup& group, const Tiling& tiling)
-      : group_(group), t_(tiling), graph_(group.output_.graph()), levels_(group.levels_.size()) {}
+      : group_(group),
+        t_(tiling),
+        stores_blocks_(t_.stream && (t_.stream->image_in_parts || group.extras_.in_blocks) &&
+                       !t_.stream->results_by_smem),
+        graph_(group.output_.graph()),
+        levels_(group.levels_.size()) {}
 
   absl::StatusOr<ir::Function> Build() {
     for (size_t k = levels_.size(); k-- > 0;) MakeLevel(k);
     const size_t result = group_.levels_[0].steps.result;
     const auto element = [&](const Axes& at) { return Element(0, result, at); };
-    if (t_.stream && !StoresBlocks()) {
+    if (t_.stream && !stores_blocks_) {
       whole_ =
           graph_.Compute(StrCat(group_.output_.name(), ".whole"), group_.output_.shape(), element);
       levels_[0].readers[result].push_back(whole_);
       y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(), whole_);
     } else {
-      y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(), element);
+      y_ = in_blocks() ? Blocks(element)
+                       : graph_.Compute(group_.output_.name(), group_.output_.shape(), element);
       levels_[0].readers[result].push_back(y_);
       if (t_.stream) whole_ = y_;
     }
@@ -84,7 +90,24 @@ class ContractionGroup::Builder {
         dense;  // the same if it is padded, or a copy of results without gaps
   };
 
-  bool StoresBlocks() const { return t_.stream && t_.stream->StoresBlocks(); }
+  // The output is [channels / block][rows][columns][block].
+  bool in_blocks() const { return group_.extras_.in_blocks; }
+  Tensor Blocks(const std::function<Expr(const Axes&)>& element) {
+    Shape shape = group_.output_.shape();
+    shape.insert(shape.begin(), shape.back() / t_.block);
+    shape.back() = t_.block;
+    return graph_.Compute(group_.output_.name(), shape, [&](const Axes& at) {
+      Axes of_pixels(at.begin() + 1, at.end());
+      of_pixels.back() = at[0] * t_.block + at.back();
+      return element(of_pixels);
+    });
+  }
+  // Of the output's axes those of rows and columns, and the channels or, in blocks, the blocks.
+  Axis RowsOf(Stage& y) const { return y.axis(in_blocks() ? 1 : 0); }
+  Axis ColumnsOf(Stage& y) const { return y.axis(in_blocks() ? 2 : 1); }
+  Axis ChannelsOf(Stage& y) const { return y.axis(in_blocks() ? 0 : group_.channel()); }
+  // So many channels as a number of them or of blocks.
+  int64_t Count(int64_t channels) const { return in_blocks() ? channels / t_.block : channels; }
   Expr Zero() const { return graph_.context().Int(graph_.index_type(), 0); }
 
   // Coordinates along the dimensions of `varies`; at least one.
@@ -248,30 +271,31 @@ class ContractionGroup::Builder {
     if (t_.stream) return StreamOutput(s);
     Stage& y = s[y_];
     const bool has_columns = group_.channel() == 2;
-    Axis cid, cid_channel, row = y.axis(0), channel = y.axis(group_.channel());
+    Axis cid, cid_channel, row = RowsOf(y), channel = ChannelsOf(y);
     if (t_.channel_clusters == 1) {
       std::tie(cid, row) = y.Split(row, t_.cluster_rows);
     } else if (t_.channel_clusters == group_.machine().clusters()) {
-      std::tie(cid, channel) = y.Split(channel, t_.cluster_channels);
+      std::tie(cid, channel) = y.Split(channel, Count(t_.cluster_channels));
     } else {
       std::tie(cid, row) = y.Split(row, t_.cluster_rows);
-      std::tie(cid_channel, channel) = y.Split(channel, t_.cluster_channels);
+      std::tie(cid_channel, channel) = y.Split(channel, Count(t_.cluster_channels));
     }
     auto [core_row, core_y] = y.Split(row, t_.core_rows);
     auto [tile_row, yy] = y.Split(core_y, t_.rows);
-    auto [block, c] = y.Split(channel, t_.across * t_.block);
+    auto [block, c] = y.Split(channel, Count(t_.across * t_.block));
     std::vector<Axis> cores = {core_row}, tiles = {tile_row}, inside = {yy};
     if (has_columns) {
-      auto [core_column, core_x] = y.Split(y.axis(1), t_.core_columns);
+      auto [core_column, core_x] = y.Split(ColumnsOf(y), t_.core_columns);
       auto [tile_column, xx] = y.Split(core_x, t_.columns);
       cores.push_back(core_column), tiles.push_back(tile_column), inside.push_back(xx);
     }
     if (t_.across > 1) {
       Axis core_channel;
-      std::tie(core_channel, c) = y.Split(c, t_.block);
+      std::tie(core_channel, c) = y.Split(c, Count(t_.block));
       cores.push_back(core_channel);
     }
     inside.push_back(c);
+    if (in_blocks()) inside.push_back(y.axis(group_.channel() + 1));
     std::vector<Axis> order = {cid};
     if (cid_channel) order.push_back(cid_channel);
     order.push_back(block);
@@ -293,13 +317,14 @@ class ContractionGroup::Builder {
   Loops StreamOutput(Schedule& s) const {
     Stage& y = s[y_];
     Stage& whole = s[whole_];
-    auto [cid, row] = y.Split(y.axis(0), t_.cluster_rows);
-    Axis c = y.axis(group_.channel());
+    auto [cid, row] = y.Split(RowsOf(y), t_.cluster_rows);
+    Axis c = ChannelsOf(y);
     if (t_.stream->channel_clusters > 1) {
       Axis cid_channel;
-      std::tie(cid_channel, c) = y.Split(c, t_.cluster_channels);
+      std::tie(cid_channel, c) = y.Split(c, Count(t_.cluster_channels));
       std::vector<Axis> order = {cid, cid_channel, row, c};
-      if (group_.channel() == 2) order.insert(order.begin() + 3, y.axis(1));
+      if (group_.channel() == 2) order.insert(order.begin() + 3, ColumnsOf(y));
+      if (in_blocks()) order.push_back(y.axis(group_.channel() + 1));
       y.Reorder(order);
       cid = y.Fuse(cid, cid_channel);
     }
@@ -313,7 +338,8 @@ class ContractionGroup::Builder {
     auto [core_row, yy] = shared.Split(row, t_.core_rows);
     std::vector<Axis> cores = {core_row}, inside = {yy};
     if (group_.channel() == 2) {
-      auto [core_column, xx] = shared.Split(shared.axis(1), t_.core_columns);
+      auto [core_column, xx] =
+          shared.Split(stores_blocks_ ? ColumnsOf(shared) : shared.axis(1), t_.core_columns);
       cores.push_back(core_column), inside.push_back(xx);
     }
     Axis blocks;
@@ -322,10 +348,16 @@ class ContractionGroup::Builder {
       Axis core_channel;
       std::tie(core_channel, c) = shared.Split(c, t_.block);
       cores.push_back(core_channel);
-    } else if (StoresBlocks()) {
-      std::tie(blocks, c) = shared.Split(c, t_.block);
+    } else if (stores_blocks_) {
+      std::tie(blocks, c) = shared.Split(c, Count(t_.stream->across * t_.block));
+      if (t_.stream->across > 1) {
+        Axis core_channel;
+        std::tie(core_channel, c) = shared.Split(c, Count(t_.block));
+        cores.push_back(core_channel);
+      }
     }
     inside.push_back(c);
+    if (in_blocks()) inside.push_back(shared.axis(group_.channel() + 1));
     std::vector<Axis> order;
     if (!t_.stream->results_by_smem) order.push_back(cid);
     order.insert(order.end(), cores.begin(), cores.end());
@@ -522,8 +554,10 @@ class ContractionGroup::Builder {
       if (places[i] >= 0) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
       if (is_row || is_place[i]) continue;
       if (t_.stream) {
-        if (t_.stream->results_by_smem && step.tensor != nullptr && !is_sums)
-          s[tensors.values[i]].DoubleBuffer();
+        const bool is_loaded = t_.stream->results_by_smem && step.tensor != nullptr && !is_sums;
+        // One block leaves while the next one is computed.
+        const bool leaves = in_blocks() && t_.stream->parts == 1 && i == level.steps.result;
+        if (is_loaded || leaves) s[tensors.values[i]].DoubleBuffer();
         continue;
       }
       const bool is_result = k == 0 && i == level.steps.result;
@@ -534,6 +568,7 @@ class ContractionGroup::Builder {
 
   const ContractionGroup& group_;
   const Tiling t_;
+  const bool stores_blocks_;
   Graph graph_;
   std::vector<LevelTensors> levels_;
   Tensor y_;
