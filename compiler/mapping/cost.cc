@@ -33,7 +33,7 @@ class StreamCost {
         port_is_(port_ < share_ ? kMemoryCore : share_is_),
         block_bytes_(static_cast<double>(s_.weight_bytes)),
         core_image_(
-            static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_image_bytes)),
+            static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_loaded_bytes)),
         blocks_(static_cast<double>(s_.steps / m.parts)),
         outputs_(static_cast<double>(s_.pixels * m.block)),
         cluster_outputs_(
@@ -47,17 +47,14 @@ class StreamCost {
                      : whole_columns                   ? 1.0
                                      : static_cast<double>(s_.core_rows);
     image_segments_ = m.image_in_parts ? static_cast<double>(s_.pixels)
-                      : whole_columns  ? 1.0
-                                       : static_cast<double>(layer.image_rows.Of(s_.core_rows));
+                      : whole_columns
+                          ? 1.0
+                          : static_cast<double>(layer.image_rows.LoadedOf(s_.core_rows));
   }
 
   CostParts Parts() {
     cost_.Phase("before", 1), cost_.Lane();
     cost_.Add("program", kScalarUnit, kScalarCode);
-    if (m_.parts > 1) {
-      const auto sums = static_cast<double>(s_.pixels * s_.lanes * 4);
-      cost_.Add("zeros", kVectorUnit, blocks_ * (card_.vector_start + sums / card_.vector_bytes));
-    }
     m_.weights_by_smem ? AddStepsBySmem() : AddStepsByCores();
     if (m_.parts > 1) {
       cost_.Phase("sums are whole", blocks_), cost_.Lane(), AddElementwise(), AddMovedResults();
@@ -80,6 +77,11 @@ class StreamCost {
   Transfer ByCores(double bytes, double segments, double at_once) const {
     return Longer({card_.io_start + segments * latency_ / at_once, bytes / card_.io_port, kIoDma},
                   {card_.io_start + latency_, bytes * cores_ / share_, share_is_});
+  }
+  // One of many after the other, by each core: they drift apart, so that one waits while others' bytes come.
+  Transfer StreamByCores(double bytes) const {
+    return Longer({card_.io_start + latency_, bytes / card_.io_port, kIoDma},
+                  {0, bytes * cores_ / share_, share_is_});
   }
   // Its own port sends one segment after the other; GMEM serves those of other clusters meanwhile.
   Transfer ByMemoryCore(double bytes, double segments = 1, double at_once = 1) const {
@@ -138,25 +140,47 @@ class StreamCost {
     }
   }
 
-  // What is loaded once: the image, elementwise inputs.
+  // What is loaded once: the image and elementwise inputs. Cores fill margins with zeros before they load an image into
+  // them, or while the memory core loads it.
   void AddImage() {
+    cost_.Lane();
     if (layer_.is_padded) {
-      cost_.Add("padding", kVectorUnit, card_.vector_start + core_image_ / card_.vector_bytes);
+      const auto margins = static_cast<double>(m_.image_in_parts ? 0 : s_.core_image_bytes);
+      cost_.Add("padding", kVectorUnit, card_.vector_start + margins / card_.vector_bytes);
       cost_.Add("padding", kWaits, card_.drain);
     }
-    Add("image", m_.image_by_smem ? ByMemoryCore(static_cast<double>(s_.cluster_image_bytes))
-                                  : ByCores(core_image_, image_segments_, card_.strided_reads));
-    for (int64_t bytes : layer_.loaded) {
-      const double all = cluster_outputs_ * static_cast<double>(bytes);
-      Add("operands", m_.results_by_smem
-                          ? ByMemoryCore(all, cluster_segments_, card_.strided_reads)
-                          : ByCores(all / cores_, core_segments_, card_.strided_reads));
+    if (!m_.image_by_smem) {
+      Add("image", ByCores(core_image_, image_segments_, card_.strided_reads));
+    }
+    if (!m_.results_by_smem) {
+      for (int64_t bytes : layer_.loaded) {
+        Add("operands", ByCores(cluster_outputs_ * static_cast<double>(bytes) / cores_,
+                                core_segments_, card_.strided_reads));
+      }
+    }
+    cost_.Lane();
+    if (m_.image_by_smem) {
+      Add("image", ByMemoryCore(static_cast<double>(s_.cluster_loaded_bytes)));
+    }
+    if (m_.results_by_smem) {
+      for (int64_t bytes : layer_.loaded) {
+        Add("operands", ByMemoryCore(cluster_outputs_ * static_cast<double>(bytes),
+                                     cluster_segments_, card_.strided_reads));
+      }
     }
   }
+  // Before the first sums, beside the first weights.
   void AddImageToCores() {
-    if (!m_.image_by_smem) return;
-    cost_.Add("image", kWaits, card_.barrier);
-    Add("image", ByMove(core_image_));
+    cost_.Lane();
+    if (m_.image_by_smem) {
+      cost_.Add("image", kWaits, card_.barrier);
+      Add("image", ByMove(core_image_));
+    }
+    cost_.Lane();
+    if (m_.parts > 1) {
+      const auto sums = static_cast<double>(s_.pixels * s_.lanes * 4);
+      cost_.Add("zeros", kVectorUnit, blocks_ * (card_.vector_start + sums / card_.vector_bytes));
+    }
   }
   void AddVectors() {
     cost_.Add("vectors of channels", kWaits,
@@ -168,17 +192,21 @@ class StreamCost {
     return ByMemoryCore(static_cast<double>(m_.across) * block_bytes_);
   }
   Transfer BlockToWmem() const { return ByMove(block_bytes_); }
-  // A load while the block before it is copied. Both meet at SMEM's port, which takes bursts in turn: while cores copy,
+  // A load while something is copied from SMEM. Both meet at SMEM's port, which takes bursts in turn: while cores copy,
   // the memory core has its burst's part of a round.
-  void AddLoadAndCopy() {
+  Transfer LoadBeside(const Transfer& copy) const {
     const double round = card_.io_burst + cores_ * card_.move_burst;
-    const double meanwhile = BlockToWmem().cycles() * card_.smem * card_.io_burst / round;
+    const double meanwhile = copy.cycles() * card_.smem * card_.io_burst / round;
     const double rest = static_cast<double>(m_.across) * block_bytes_ - meanwhile;
+    if (rest <= 0) return {0, 0, port_is_};
+    return {card_.io_start, rest / port_, port_is_};
+  }
+  void AddLoadAndCopy() {
     cost_.Lane(), Add("weights", BlockToSmem());
     if (m_.image_in_parts) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
     AddResultsMeanwhile();
     cost_.Lane(), Add("weights to WMEM", BlockToWmem());
-    if (rest > 0) Add("weights", {card_.io_start, rest / port_, port_is_});
+    Add("weights", LoadBeside(BlockToWmem()));
     if (m_.image_in_parts) cost_.Lane(), AddImagePart();
   }
   // Short segments, which wait for one another and besides for GMEM.
@@ -204,11 +232,17 @@ class StreamCost {
 
   // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and copies.
   void AddStepsBySmem() {
-    AddImage(), AddImageToCores(), AddVectors();
+    cost_.Phase("image", 1), AddImage();
     const bool is_behind = m_.image_by_smem || m_.results_by_smem;
-    if (!is_behind) cost_.Lane();
-    Add("weights", BlockToSmem());
+    if (is_behind) cost_.Phase("first weights", 1);
+    AddImageToCores();
+    cost_.Lane(), AddVectors();
+    cost_.Lane(), Add("weights", BlockToSmem());
     if (!is_behind) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
+    if (m_.image_by_smem) {
+      cost_.Lane(), Add("image", ByMove(core_image_));
+      Add("weights", LoadBeside(ByMove(core_image_)));
+    }
     const double wait = card_.drain + card_.barrier;
     if (is_alone_) {
       // Copies to WMEM wait for the sums before them.
@@ -233,9 +267,8 @@ class StreamCost {
   // Each core loads its own weights.
   void AddStepsByCores() {
     const Transfer load = ByCores(block_bytes_, 1, 1);
-    AddImage();
-    cost_.Phase("first weights", 1);
-    cost_.Lane(), AddImageToCores();
+    cost_.Phase("image", 1), AddImage();
+    cost_.Phase("first weights", 1), AddImageToCores();
     cost_.Lane(), AddVectors(), Add("weights", load);
     if (is_alone_) {
       AddWaits(1, card_.drain);
@@ -247,7 +280,8 @@ class StreamCost {
     }
     AddWaits(steps_ + 1, card_.drain);
     cost_.Phase("steps", steps_ - 1);
-    cost_.Lane(), Add("weights", load), AddImagePart(), AddResultsMeanwhile();
+    cost_.Lane(), Add("weights", StreamByCores(block_bytes_)), AddImagePart();
+    AddResultsMeanwhile();
     cost_.Lane(), AddMoved();
     cost_.Lane(), AddCompute();
     cost_.Phase("last step", 1), cost_.Lane(), AddCompute(), AddMoved();
@@ -301,9 +335,9 @@ double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const double share = ShareOf(card, clusters);
   // The image comes before the last block of weights, and results leave behind it.
   const double image =
-      m.image_by_smem ? static_cast<double>(s.cluster_image_bytes)
+      m.image_by_smem ? static_cast<double>(s.cluster_loaded_bytes)
                       : cores * static_cast<double>(m.image_in_parts ? s.part_image_bytes * m.parts
-                                                                     : s.core_image_bytes);
+                                                                     : s.core_loaded_bytes);
   const int64_t channels = s.cluster_channels;
   const auto weights = static_cast<double>(channels * layer.filter_bytes);
   const double copies = m.weights_by_smem ? 1 : cores / static_cast<double>(m.across);

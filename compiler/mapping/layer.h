@@ -12,9 +12,12 @@ namespace polynao::mapping {
 // How many elements of one dimension of the image a run of the output reads.
 struct Window {
   int64_t step = 1, size = 1;
-  int64_t whole = 1;  // of the dimension, padding included
+  int64_t whole = 1;   // of the dimension, padding included
+  int64_t inside = 1;  // without it
 
   int64_t Of(int64_t outputs) const { return std::min(whole, (outputs - 1) * step + size); }
+  // Of these so many at most come from GMEM.
+  int64_t LoadedOf(int64_t outputs) const { return std::min(inside, Of(outputs)); }
 };
 
 // A convolution or product of `rows` x `columns` pixels (a product has one column) and `channels` output channels.

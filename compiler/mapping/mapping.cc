@@ -104,6 +104,10 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
       layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
   s.cluster_image_bytes =
       layer.image_rows.Of(s.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
+  s.core_loaded_bytes =
+      layer.image_rows.LoadedOf(s.core_rows) * layer.image_columns.LoadedOf(s.core_columns) * pixel;
+  s.cluster_loaded_bytes = layer.image_rows.LoadedOf(s.cluster_rows) *
+                           layer.image_columns.LoadedOf(layer.columns) * pixel;
   const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
@@ -139,7 +143,7 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   }
   needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
-  if (m.image_by_smem) needs.smem += OnChip(s.cluster_image_bytes);
+  if (m.image_by_smem) needs.smem += OnChip(s.cluster_loaded_bytes);
   return needs;
 }
 

@@ -59,7 +59,8 @@ struct Shares {
   int64_t clusters = 0;           // that have rows
   int64_t steps = 0;              // blocks of channels times parts of filters
   int64_t pixels = 0, lanes = 0;  // of a step of a core
-  int64_t cluster_image_bytes = 0, core_image_bytes = 0;  // without what lies outside of the image
+  int64_t cluster_image_bytes = 0, core_image_bytes = 0;    // with margins of zeros
+  int64_t cluster_loaded_bytes = 0, core_loaded_bytes = 0;  // without
   int64_t part_image_bytes = 0;                           // of a step, if the image comes in parts
   int64_t weight_bytes = 0;                               // of a step of a core
   int64_t pitch = 0;                                      // of a filter, or of its part, in WMEM

@@ -176,7 +176,8 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
     const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
     return mapping::Window{.step = ReadExtents(*c.sums, two, c.image)[d] - size,
                            .size = size,
-                           .whole = image.shape[d]};
+                           .whole = image.shape[d],
+                           .inside = c.source->shape[d]};
   };
   mapping::Layer layer;
   layer.rows = rows(), layer.columns = columns(), layer.channels = channels();
