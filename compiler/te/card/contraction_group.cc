@@ -251,18 +251,11 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
   return schedules;
 }
 
-// Cycles of tilings by Cost are 0.9 to 1.2 times what is simulated (nine layers on mlu270, as many on mlu370), in the
-// median 1.05 times; those of mappings that stream 0.9 to 1.15, in the median 1.04 times.
-constexpr double kTilesAgainstStreams = 1.03;
-
 std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted,
                                                       bool only_first) const {
   std::vector<CardSchedule> schedules = Streams(wanted, only_first);
   double limit = std::numeric_limits<double>::infinity();
-  for (CardSchedule& schedule : schedules) {
-    schedule.cycles *= kTilesAgainstStreams;
-    if (only_first) limit = std::min(limit, schedule.cycles);
-  }
+  if (only_first && !schedules.empty()) limit = schedules[0].cycles;
   for (CardSchedule& tiling : Tilings(wanted, only_first, limit)) {
     schedules.push_back(std::move(tiling));
   }
@@ -288,13 +281,9 @@ absl::StatusOr<mapping::Estimate> ContractionGroup::EstimateOf(const CardChoice&
   if (choice.contains(kStream)) {
     ASSIGN_OR_RETURN(const mapping::Mapping m, MappingOf(choice));
     const mapping::Layer layer = *StreamLayer();
-    mapping::Estimate estimate = {.kind = "weights stream",
-                                  .cost = mapping::CostOf(layer, card_, m),
-                                  .needs = mapping::NeedsOf(layer, card_, m)};
-    const double cycles = estimate.cost.cycles();
-    estimate.cost.Phase("factor against tilings", 1), estimate.cost.Lane();
-    estimate.cost.Add("measured", mapping::kFactor, kTilesAgainstStreams * cycles - cycles);
-    return estimate;
+    return mapping::Estimate{.kind = "weights stream",
+                             .cost = mapping::CostOf(layer, card_, m),
+                             .needs = mapping::NeedsOf(layer, card_, m)};
   }
   ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(choice));
   return mapping::Estimate{.kind = "tiles",
