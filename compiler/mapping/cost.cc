@@ -221,7 +221,10 @@ class StreamCost {
   bool StoresMeanwhile() const { return layer_.in_blocks && m_.parts == 1; }
   Transfer BlockStore() const {
     const bool is_part = s_.lanes < layer_.channels && !layer_.in_blocks;
-    const double segments = is_part ? static_cast<double>(s_.pixels) : core_segments_;
+    const double segments = is_part            ? static_cast<double>(s_.pixels)
+                            : layer_.in_blocks ? core_segments_ * static_cast<double>(
+                                                                      s_.lanes / isa::kTensorLanes)
+                                               : core_segments_;
     return ByCores(outputs_ * static_cast<double>(layer_.result_bytes), segments,
                    card_.store_segments);
   }

@@ -45,7 +45,7 @@ struct Layer {
   std::vector<int64_t> loaded;
   int64_t channel_vectors = 0;
   int64_t result_bytes = 1;  // of an element
-  // Results lie in GMEM in blocks of channels, which cores store by themselves, not as whole pixels.
+  // Results lie in GMEM in blocks of 64 channels, which cores store by themselves, not as whole pixels.
   bool in_blocks = false;
   // Bytes of NMEM for what is computed of so many pixels and lanes, `copies` of what is loaded for them; and the vector
   // unit's cycles for it.

@@ -184,10 +184,8 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
-  if (layer.in_blocks && (m.results_by_smem || cluster_channels % m.block != 0 ||
-                          layer.channels % m.block != 0)) {
-    return StrCat("results in blocks of channels are stored by cores (results_by_smem = 0), in whole blocks: ", m.block,
-                  " of ", layer.channels, ", ", cluster_channels, " of a cluster");
+  if (layer.in_blocks && m.results_by_smem) {
+    return "results in blocks of channels are stored by cores: results_by_smem = 0 is needed";
   }
   if (m.across > 1 && !m.results_by_smem && !layer.in_blocks) {
     return "cores that share channels have parts of pixels: results_by_smem = 1 is needed";

@@ -542,35 +542,13 @@ void CardProgram::AddSplits() {
   }
 }
 
-// A contraction whose results lie in blocks of channels, and what reads these, by the channels of a block.
+// A contraction whose results lie in blocks of channels, and what reads these.
 struct CardProgram::Blocks {
-  struct Behind {
-    BlockReader reader;
-    CardGroup group;
-    mapping::Estimate estimate;
-  };
   const Operation* end;
   CardGroup group;
-  std::map<int64_t, Behind> behind;
-
-  // Null if there is none.
-  const Behind* Of(const CardChoice& choice, const Tensor& output, const Target& target) {
-    const int64_t block = choice.at("block");
-    if (block == output.shape().back()) return nullptr;
-    auto it = behind.find(block);
-    if (it == behind.end()) {
-      BlockReader reader = ReadBlocks(output, *end, block);
-      absl::StatusOr<CardGroup> of_reader = CardGroup::Create(reader.output, target);
-      if (!of_reader.ok()) return nullptr;
-      absl::StatusOr<mapping::Estimate> estimate =
-          of_reader->EstimateOf(of_reader->Schedules({}, true)[0].choice);
-      if (!estimate.ok()) return nullptr;
-      it = behind
-               .emplace(block, Behind{std::move(reader), *std::move(of_reader), *std::move(estimate)})
-               .first;
-    }
-    return &it->second;
-  }
+  BlockReader reader;
+  CardGroup behind;
+  mapping::Estimate estimate;  // of what is behind
 };
 
 CardProgram::CardProgram() = default;
@@ -582,20 +560,23 @@ void CardProgram::AddBlocks() {
   const Operation* const end = EndOfBlocks(output_);
   if (end == nullptr) return;
   const Part part(*output_.graph(), end, {});
-  absl::StatusOr<CardGroup> group =
-      CardGroup::Create(part.Of(end), *target_, {.in_blocks = true});
-  if (group.ok()) blocks_ = std::make_unique<Blocks>(Blocks{end, *std::move(group), {}});
+  absl::StatusOr<CardGroup> group = CardGroup::Create(part.Of(end), *target_, {.in_blocks = true});
+  if (!group.ok()) return;
+  BlockReader reader = ReadBlocks(output_, *end);
+  absl::StatusOr<CardGroup> behind = CardGroup::Create(reader.output, *target_);
+  if (!behind.ok()) return;
+  absl::StatusOr<mapping::Estimate> estimate =
+      behind->EstimateOf(behind->Schedules({}, true)[0].choice);
+  if (!estimate.ok()) return;
+  blocks_ = std::make_unique<Blocks>(Blocks{end, *std::move(group), std::move(reader),
+                                            *std::move(behind), *std::move(estimate)});
 }
 
 absl::StatusOr<mapping::Estimate> CardProgram::EstimateInBlocks(const CardChoice& choice) const {
-  CardChoice of_group = choice;
-  of_group.erase(kBlocks);
-  ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(of_group));
-  const Blocks::Behind* const behind = blocks_->Of(of_group, output_, *target_);
-  if (behind == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(choice));
   mapping::Estimate estimate = EmptySequence();
   AddBehind(estimate, group, *target_->machine);
-  AddBehind(estimate, behind->estimate, *target_->machine);
+  AddBehind(estimate, blocks_->estimate, *target_->machine);
   return estimate;
 }
 
@@ -620,10 +601,10 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   if (has_blocks) {
     of_group.erase(kBlocks);
     for (CardSchedule& schedule : blocks_->group.Schedules(of_group, only_first)) {
-      schedule.choice[kBlocks] = 1;
       const absl::StatusOr<mapping::Estimate> estimate = EstimateInBlocks(schedule.choice);
       if (!estimate.ok()) continue;
       schedule.cycles = estimate->cost.cycles();
+      schedule.choice[kBlocks] = 1;
       schedules.push_back(std::move(schedule));
     }
   }
@@ -638,8 +619,8 @@ absl::StatusOr<mapping::Estimate> CardProgram::EstimateOf(const CardChoice& choi
     if (sequences_[i].choice == choice) return estimates_[i];
   }
   if (!group_) return InvalidInput("no such schedule of ", output_.name());
-  if (blocks_ && choice.contains(kBlocks)) return EstimateInBlocks(choice);
   CardChoice of_group = choice;
+  if (blocks_ && of_group.erase(kBlocks) > 0) return EstimateInBlocks(of_group);
   of_group.erase(kCut);
   return group_->EstimateOf(of_group);
 }
@@ -663,10 +644,8 @@ absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const 
   if (blocks_ && choice.contains(kBlocks)) {
     CardChoice of_group = choice;
     of_group.erase(kBlocks);
-    const Blocks::Behind* const behind = blocks_->Of(of_group, output_, *target_);
-    if (behind == nullptr) return InvalidInput("no such schedule of ", output_.name());
     return Writer(output_, *target_, true, false)
-        .RunInBlocks(*blocks_->end, blocks_->group, of_group, behind->reader, behind->group);
+        .RunInBlocks(*blocks_->end, blocks_->group, of_group, blocks_->reader, blocks_->behind);
   }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;

@@ -36,7 +36,7 @@ class CardProgram {
   // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
   // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Of one
-  // `blocks`: with 1 its results lie in blocks of `block` channels first (channel_blocks.h). Groups of a
+  // `blocks`: with 1 its results lie in blocks of channels first (channel_blocks.h). Groups of a
   // sequence have their cost models' first choices.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
@@ -51,6 +51,7 @@ class CardProgram {
   void AddSplits();
   // A contraction whose results lie in blocks of channels, and what reads these.
   void AddBlocks();
+  // `choice`: of the contraction's group.
   absl::StatusOr<mapping::Estimate> EstimateInBlocks(const CardChoice& choice) const;
 
   const Target* target_ = nullptr;

@@ -53,8 +53,8 @@ struct TileExtras {
   int sums = 0;           // of f32; each has a tile of them
   int values = 0;         // that are computed for them, a tile each
   bool is_stored = true;  // the group's own output
-  // Of a contraction: the output is stored in blocks of the channels whose weights a core has at a time,
-  // [channels / block][rows][columns][block] (channel_blocks.h).
+  // Of a contraction: the output is stored in blocks of 64 channels, [channels / 64][rows][columns][64]
+  // (channel_blocks.h).
   bool in_blocks = false;
 
   bool any() const { return sums > 0; }

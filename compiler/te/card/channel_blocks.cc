@@ -91,12 +91,12 @@ const Operation* EndOfBlocks(const Tensor& output) {
   return end;
 }
 
-BlockReader ReadBlocks(const Tensor& output, const Operation& end, int64_t block) {
+BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
   const GraphState& whole = *output.graph();
   const auto blocked = [&](Shape shape) {
     if (shape.empty() || shape.back() != end.shape.back()) return shape;
-    shape.back() /= block;
-    shape.push_back(block);
+    shape.back() /= isa::kTensorLanes;
+    shape.push_back(isa::kTensorLanes);
     return shape;
   };
   std::vector<const Operation*> needed = {output.operation()};

@@ -2,12 +2,12 @@
 //
 //   Y[h, w, c] = max(f(S[h, w, c]) + R[h, w, c], 0)      S: the sums of a convolution or product
 //
-//   B[b, h, w, i] = f(S[h, w, b * block + i])            by a contraction group (TileExtras::in_blocks)
+//   B[b, h, w, i] = f(S[h, w, 64 * b + i])               by a contraction group (TileExtras::in_blocks)
 //   Y[h, w, b, i] = max(B[b, h, w, i] + R[h, w, b, i], 0)
 //
 // Clusters or cores that share channels would store a part of each pixel, and of such segments one is in flight; a
-// block is one segment. So each can have channels of its own and load no weights but theirs, for the price of results
-// that cross GMEM twice more.
+// block of many pixels is one segment. So each can have channels of its own and load no weights but theirs, for the
+// price of results that cross GMEM twice more.
 #ifndef COMPILER_TE_CARD_CHANNEL_BLOCKS_H_
 #define COMPILER_TE_CARD_CHANNEL_BLOCKS_H_
 
@@ -20,7 +20,8 @@
 namespace polynao::te {
 
 // The last compute that needs nothing but the graph's only contraction and vectors of channels: what is stored in
-// blocks. Null if there is no such contraction, its channels are no several blocks, or the rest is not elementwise.
+// blocks of isa::kTensorLanes. Null if there is no such contraction, its channels are no several blocks, or the rest is
+// not elementwise.
 const Operation* EndOfBlocks(const Tensor& output);
 
 // What is behind `end`, as a graph over blocks of channels. Its output has the last dimension in two, blocks and
@@ -30,7 +31,7 @@ struct BlockReader {
   // Of the whole graph, in the order of the placeholders; `end` is the tensor of blocks.
   std::vector<const Operation*> inputs;
 };
-BlockReader ReadBlocks(const Tensor& output, const Operation& end, int64_t block);
+BlockReader ReadBlocks(const Tensor& output, const Operation& end);
 
 }  // namespace polynao::te
 

@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/tile_cost.h"
+#include "isa/granularity.h"
 
 namespace polynao::te {
 
@@ -225,9 +226,12 @@ class ContractionGroup::TileCost {
     const Shape& whole = group_.levels_[k].steps.domain;
     // Channels of a block are segments of their own.
     const bool is_part = k == 0 && t_.block < group_.channels() && !in_blocks;
-    const int64_t segments = is_part ? PixelsOf(extents) : extents[0];
+    const int64_t blocks = in_blocks ? Lanes(extents.back()) / isa::kTensorLanes : 1;
+    const int64_t segments =
+        is_part ? PixelsOf(extents) : (whole_columns_ ? 1 : extents[0]) * blocks;
     const auto bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(type));
-    Move(queue, bytes, Rounds(whole_columns_ && !is_part, segments, at_once), card_.io_port);
+    const bool is_one = whole_columns_ && !is_part && blocks == 1;
+    Move(queue, bytes, Rounds(is_one, segments, at_once), card_.io_port);
     const bool has_columns = group_.channel() == 2;
     const int64_t columns = has_columns ? extents[1] : 1;
     moved_.push_back({.rows = extents[0],

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/parts_layout.h"
@@ -90,15 +91,15 @@ class ContractionGroup::Builder {
         dense;  // the same if it is padded, or a copy of results without gaps
   };
 
-  // The output is [channels / block][rows][columns][block].
+  // The output is [channels / 64][rows][columns][64].
   bool in_blocks() const { return group_.extras_.in_blocks; }
   Tensor Blocks(const std::function<Expr(const Axes&)>& element) {
     Shape shape = group_.output_.shape();
-    shape.insert(shape.begin(), shape.back() / t_.block);
-    shape.back() = t_.block;
+    shape.insert(shape.begin(), shape.back() / isa::kTensorLanes);
+    shape.back() = isa::kTensorLanes;
     return graph_.Compute(group_.output_.name(), shape, [&](const Axes& at) {
       Axes of_pixels(at.begin() + 1, at.end());
-      of_pixels.back() = at[0] * t_.block + at.back();
+      of_pixels.back() = at[0] * isa::kTensorLanes + at.back();
       return element(of_pixels);
     });
   }
@@ -107,7 +108,14 @@ class ContractionGroup::Builder {
   Axis ColumnsOf(Stage& y) const { return y.axis(in_blocks() ? 2 : 1); }
   Axis ChannelsOf(Stage& y) const { return y.axis(in_blocks() ? 0 : group_.channel()); }
   // So many channels as a number of them or of blocks.
-  int64_t Count(int64_t channels) const { return in_blocks() ? channels / t_.block : channels; }
+  int64_t Count(int64_t channels) const {
+    return in_blocks() ? CeilDiv(channels, isa::kTensorLanes) : channels;
+  }
+  // The loops of a copy to the output: blocks of channels are its outer ones.
+  void AddChannels(Stage& y, Axis c, std::vector<Axis>& inside) const {
+    inside.insert(in_blocks() ? inside.begin() : inside.end(), c);
+    if (in_blocks()) inside.push_back(y.axis(group_.channel() + 1));
+  }
   Expr Zero() const { return graph_.context().Int(graph_.index_type(), 0); }
 
   // Coordinates along the dimensions of `varies`; at least one.
@@ -294,8 +302,7 @@ class ContractionGroup::Builder {
       std::tie(core_channel, c) = y.Split(c, Count(t_.block));
       cores.push_back(core_channel);
     }
-    inside.push_back(c);
-    if (in_blocks()) inside.push_back(y.axis(group_.channel() + 1));
+    AddChannels(y, c, inside);
     std::vector<Axis> order = {cid};
     if (cid_channel) order.push_back(cid_channel);
     order.push_back(block);
@@ -308,7 +315,7 @@ class ContractionGroup::Builder {
     if (tiles.size() > 1) loops.tile = y.Fuse(tiles);
     if (cid_channel) cid = y.Fuse(cid, cid_channel);
     if (t_.rotation > 0) loops.tile = y.Rotate(loops.tile, cid, t_.rotation);
-    y.Bind(cid, isa::kClusterAxis).Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    y.Bind(cid, isa::kClusterAxis).Bind(loops.tid, isa::kCoreAxis).Pragma(inside[0], "memcpy");
     return loops;
   }
 
@@ -356,8 +363,7 @@ class ContractionGroup::Builder {
         cores.push_back(core_channel);
       }
     }
-    inside.push_back(c);
-    if (in_blocks()) inside.push_back(shared.axis(group_.channel() + 1));
+    AddChannels(shared, c, inside);
     std::vector<Axis> order;
     if (!t_.stream->results_by_smem) order.push_back(cid);
     order.insert(order.end(), cores.begin(), cores.end());
@@ -366,7 +372,7 @@ class ContractionGroup::Builder {
     shared.Reorder(order);
     Loops loops;
     loops.tid = cores.size() == 1 ? cores[0] : shared.Fuse(cores);
-    shared.Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    shared.Bind(loops.tid, isa::kCoreAxis).Pragma(inside[0], "memcpy");
     if (!blocks) {
       whole.ComputeAt(y, loops.tid).SetScope(isa::kNmem);
       std::tie(blocks, c) = whole.Split(whole.axis(group_.channel()), t_.block);

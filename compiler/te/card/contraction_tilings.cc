@@ -95,10 +95,6 @@ ContractionGroup::Tiling ContractionGroup::Placed(Tiling t) const {
 }
 
 std::string ContractionGroup::WhyNot(const Tiling& t) const {
-  if (extras_.in_blocks && (channels() % t.block != 0 || t.cluster_channels % t.block != 0)) {
-    return StrCat("results in blocks of channels: block=", t.block, " is no divisor of ",
-                  channels(), " channels, or of ", t.cluster_channels, " of a cluster");
-  }
   const Needs needs = NeedsOf(t);
   const auto too_large = [](std::string_view memory, int64_t bytes, int64_t has) {
     return bytes <= has ? "" : StrCat(memory, ": ", bytes, " bytes of ", has);
