@@ -35,7 +35,8 @@ class StreamCost {
         core_image_(
             static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_loaded_bytes)),
         blocks_(static_cast<double>(s_.steps / m.parts)),
-        outputs_(static_cast<double>(s_.pixels * m.block)),
+        pieces_(static_cast<double>(m.pieces)),
+        outputs_(static_cast<double>(s_.piece_pixels * m.block)),
         cluster_outputs_(
             static_cast<double>(s_.cluster_rows * layer.columns * s_.cluster_channels)),
         steps_(static_cast<double>(s_.steps)),
@@ -56,9 +57,7 @@ class StreamCost {
     cost_.Phase("before", 1), cost_.Lane();
     cost_.Add("program", kScalarUnit, kScalarCode);
     m_.weights_by_smem ? AddStepsBySmem() : AddStepsByCores();
-    if (m_.parts > 1) {
-      cost_.Phase("sums are whole", blocks_), cost_.Lane(), AddElementwise(), AddMovedResults();
-    }
+    if (m_.parts > 1) AddWholeSums();
     AddResults();
     return cost_;
   }
@@ -117,9 +116,25 @@ class StreamCost {
     cost_.Add("sums", kTensorUnit, card_.tensor_start + cycles);
     if (m_.parts == 1) AddElementwise();
   }
+  // Elementwise work on sums that are whole, and their way out: one piece leaves while the next one is worked on.
+  void AddWholeSums() {
+    const auto add_out = [&] {
+      AddMovedResults();
+      if (m_.StoresBlocks(layer_)) Add("results", BlockStore());
+    };
+    cost_.Phase(m_.pieces == 1 ? "sums are whole" : "first piece", blocks_);
+    cost_.Lane(), AddElementwise();
+    if (m_.pieces > 1) {
+      cost_.Phase("pieces", blocks_ * (pieces_ - 1));
+      cost_.Lane(), AddElementwise(), cost_.Add("queues and barriers", kWaits, card_.drain);
+      cost_.Lane(), add_out();
+      cost_.Phase("last piece", blocks_), cost_.Lane();
+    }
+    add_out();
+  }
   // Elementwise work of a step, and copies of what it loaded and of its results.
   void AddElementwise() {
-    cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.pixels, s_.lanes));
+    cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.piece_pixels, s_.lanes));
     if (m_.results_by_smem || (m_.StoresBlocks(layer_) && s_.loaded_bytes == 0)) return;
     // A copy to where all channels of a pixel are; another one of what was loaded.
     const auto copies =
@@ -221,7 +236,7 @@ class StreamCost {
   bool StoresMeanwhile() const { return layer_.in_blocks && m_.parts == 1; }
   Transfer BlockStore() const {
     const bool is_part = s_.lanes < layer_.channels && !layer_.in_blocks;
-    const double segments = is_part            ? static_cast<double>(s_.pixels)
+    const double segments = is_part            ? static_cast<double>(s_.piece_pixels)
                             : layer_.in_blocks ? core_segments_ * static_cast<double>(
                                                                       s_.lanes / isa::kTensorLanes)
                                                : core_segments_;
@@ -292,7 +307,8 @@ class StreamCost {
 
   void AddResults() {
     if (m_.StoresBlocks(layer_)) {
-      cost_.Phase("results", StoresMeanwhile() ? 1 : blocks_), cost_.Lane();
+      if (!StoresMeanwhile()) return;
+      cost_.Phase("results", 1), cost_.Lane();
       Add("results", BlockStore());
       return;
     }
@@ -318,7 +334,8 @@ class StreamCost {
   const std::string_view port_is_;
   const double block_bytes_, core_image_;   // of a step
   const double blocks_;                     // of channels
-  const double outputs_, cluster_outputs_;  // of a step of a core; of a cluster
+  const double pieces_;
+  const double outputs_, cluster_outputs_;  // of a step, or piece, of a core; of a cluster
   const double steps_;
   const bool is_alone_;  // WMEM has room for one block
   double cluster_segments_ = 1, core_segments_ = 1, image_segments_ = 1;

@@ -37,6 +37,7 @@ std::map<std::string, int64_t> Mapping::Values() const {
           {"image_by_smem", image_by_smem},
           {"image_in_parts", image_in_parts},
           {"parts", parts},
+          {"pieces", pieces},
           {"results_by_smem", results_by_smem},
           {"weights_by_smem", weights_by_smem}};
 }
@@ -80,6 +81,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
                  .block = values["block"],
                  .parts = values["parts"],
                  .image_in_parts = values["image_in_parts"] != 0,
+                 .pieces = values["pieces"],
                  .weights_by_smem = values["weights_by_smem"] != 0,
                  .image_by_smem = values["image_by_smem"] != 0,
                  .results_by_smem = values["results_by_smem"] != 0};
@@ -98,6 +100,7 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
       CeilDiv(s.cluster_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
   s.steps = CeilDiv(s.cluster_channels, m.across * m.block) * m.parts;
   s.pixels = s.core_rows * s.core_columns;
+  s.piece_pixels = CeilDiv(s.core_rows, m.pieces) * s.core_columns;
   s.lanes = RoundUp(m.block, isa::kTensorLanes);
   const int64_t pixel = layer.input_channels * layer.element_bytes;
   s.core_image_bytes =
@@ -132,7 +135,10 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   needs.nmem =
       (m.image_in_parts ? 2 : 1) * OnChip(RoundUp(image, isa::kVectorGroup * layer.element_bytes)) +
       layer.channel_vectors * OnChip(layer.channels * 4) +
-      layer.temporaries(s.pixels, s.lanes, m.results_by_smem || layer.in_blocks ? 2 : 1);
+      layer.temporaries(s.piece_pixels, s.lanes,
+                        m.results_by_smem || layer.in_blocks || m.pieces > 1 ? 2 : 1);
+  // Sums of all rows besides; what takes their place in one piece, does not in several.
+  if (m.pieces > 1) needs.nmem += OnChip(s.pixels * s.lanes * 4);
   if (m.results_by_smem) {
     needs.smem +=
         OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
@@ -180,6 +186,12 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   }
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
+  }
+  if (m.pieces < 1 || m.pieces > SharesOf(layer, card, m).core_rows ||
+      (m.pieces > 1 && (m.parts == 1 || (!m.results_by_smem && !m.StoresBlocks(layer))))) {
+    return StrCat("pieces = ", m.pieces, " of ", SharesOf(layer, card, m).core_rows,
+                  " rows of a core: expected no more than rows, and 1 if sums are not in parts or a core's results "
+                  "are stored together");
   }
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";

@@ -31,6 +31,9 @@ struct Mapping {
   // Of the image what a part of the filters is multiplied by comes with that part: for filters or images of which a
   // core has no room for all.
   bool image_in_parts = false;
+  // Runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums that
+  // are added up part by part, for all rows together.
+  int64_t pieces = 1;
   // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
   bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
@@ -43,8 +46,8 @@ struct Mapping {
 
   bool operator==(const Mapping&) const = default;
 
-  // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 image_in_parts=0 parts=1 results_by_smem=1
-  // weights_by_smem=0": all names in the order of the alphabet.
+  // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 image_in_parts=0 parts=1 pieces=1
+  // results_by_smem=1 weights_by_smem=0": all names in the order of the alphabet.
   std::string Text() const;
   std::map<std::string, int64_t> Values() const;
 };
@@ -59,6 +62,7 @@ struct Shares {
   int64_t clusters = 0;           // that have rows
   int64_t steps = 0;              // blocks of channels times parts of filters
   int64_t pixels = 0, lanes = 0;  // of a step of a core
+  int64_t piece_pixels = 0;       // that are worked on at a time when sums are whole
   int64_t cluster_image_bytes = 0, core_image_bytes = 0;    // with margins of zeros
   int64_t cluster_loaded_bytes = 0, core_loaded_bytes = 0;  // without
   int64_t part_image_bytes = 0;                           // of a step, if the image comes in parts

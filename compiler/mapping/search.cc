@@ -14,7 +14,7 @@ namespace {
 // The order of Mapping::Values.
 auto ValuesOf(const Mapping& m) {
   return std::tuple(m.across, m.block, m.channel_clusters, m.columns_apart, m.image_by_smem,
-                    m.image_in_parts, m.parts, m.results_by_smem, m.weights_by_smem);
+                    m.image_in_parts, m.parts, m.pieces, m.results_by_smem, m.weights_by_smem);
 }
 
 bool IsBefore(const Ranked& a, const Ranked& b) {
@@ -29,7 +29,10 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
   return divisors;
 }
 
-// All mappings but for their blocks.
+// More have more latencies than they overlap work.
+constexpr int64_t kMostPieces = 8;
+
+// All mappings but for their blocks and pieces.
 std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   std::vector<Mapping> branches;
   for (int64_t sharing : DivisorsUpTo(card.clusters, CeilDiv(layer.channels, isa::kTensorLanes))) {
@@ -55,7 +58,7 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   return branches;
 }
 
-// Calls visit(mapping) for all blocks with which the mapping fits.
+// Calls visit(mapping) for all blocks and pieces with which the mapping fits.
 template <typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
   const int64_t apart = m.channel_clusters * m.across;
@@ -63,7 +66,11 @@ void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Vi
   const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
   for (m.block = m.parts == 1 || m.image_in_parts ? isa::kTensorLanes : most; m.block <= most;
        m.block += isa::kTensorLanes) {
-    if (WhyNot(layer, card, m).empty()) visit(m);
+    const int64_t rows = m.parts == 1 ? 1 : SharesOf(layer, card, m).core_rows;
+    for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); m.pieces *= 2) {
+      if (WhyNot(layer, card, m).empty()) visit(m);
+    }
+    m.pieces = 1;
   }
 }
 

@@ -273,6 +273,7 @@ class ContractionGroup::Builder {
 
   struct Loops {
     Axis block, tid, tile;
+    Axis sums = {};     // in which they are computed, for all steps that read them
     Axis cluster = {};  // if weights stream
   };
   Loops TileOutput(Schedule& s) const {
@@ -315,6 +316,7 @@ class ContractionGroup::Builder {
     if (tiles.size() > 1) loops.tile = y.Fuse(tiles);
     if (cid_channel) cid = y.Fuse(cid, cid_channel);
     if (t_.rotation > 0) loops.tile = y.Rotate(loops.tile, cid, t_.rotation);
+    loops.sums = loops.tile;
     y.Bind(cid, isa::kClusterAxis).Bind(loops.tid, isa::kCoreAxis).Pragma(inside[0], "memcpy");
     return loops;
   }
@@ -343,6 +345,10 @@ class ContractionGroup::Builder {
       row = whole.axis(0), c = whole.axis(group_.channel());
     }
     auto [core_row, yy] = shared.Split(row, t_.core_rows);
+    Axis piece;
+    if (t_.stream->pieces > 1) {
+      std::tie(piece, yy) = shared.Split(yy, CeilDiv(t_.core_rows, t_.stream->pieces));
+    }
     std::vector<Axis> cores = {core_row}, inside = {yy};
     if (group_.channel() == 2) {
       auto [core_column, xx] =
@@ -368,6 +374,7 @@ class ContractionGroup::Builder {
     if (!t_.stream->results_by_smem) order.push_back(cid);
     order.insert(order.end(), cores.begin(), cores.end());
     if (blocks) order.push_back(blocks);
+    if (piece) order.push_back(piece);
     order.insert(order.end(), inside.begin(), inside.end());
     shared.Reorder(order);
     Loops loops;
@@ -382,7 +389,8 @@ class ContractionGroup::Builder {
       whole.Reorder(order);
       whole.Pragma(whole.axis(0), "memcpy");
     }
-    loops.block = loops.tile = blocks;
+    loops.block = loops.sums = blocks;
+    loops.tile = piece ? piece : blocks;
     loops.cluster = cid;
     return loops;
   }
@@ -482,7 +490,7 @@ class ContractionGroup::Builder {
   Axis CutSums(Schedule& s, const Loops& loops, int64_t depth) const {
     const Contraction& c = group_.levels_[0].contraction;
     Stage& sums = s[levels_[0].values[group_.levels_[0].contracted]];
-    sums.ComputeAt(s[t_.stream ? whole_ : y_], loops.tile).SetScope(isa::kNmem);
+    sums.ComputeAt(s[t_.stream ? whole_ : y_], loops.sums).SetScope(isa::kNmem);
     const Cut cut = CutOf(c.sums->bodies[0].axes, depth);
     std::vector<Axis> order, inside;
     for (size_t d = 0; d < c.sums->bodies[0].axes.size(); ++d) {
@@ -557,12 +565,17 @@ class ContractionGroup::Builder {
               is_sums                  ? std::string_view(level.contraction.family)
               : step.tensor != nullptr ? "memcpy"
                                        : std::string_view(tensors.forms[i]->family));
-      if (places[i] >= 0) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
+      // A piece has no place among the sums of all rows.
+      const bool is_of_piece =
+          t_.stream && t_.stream->pieces > 1 && places[i] == level.contracted;
+      if (places[i] >= 0 && !is_of_piece) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
       if (is_row || is_place[i]) continue;
       if (t_.stream) {
         const bool is_loaded = t_.stream->results_by_smem && step.tensor != nullptr && !is_sums;
-        // One block leaves while the next one is computed.
-        const bool leaves = in_blocks() && t_.stream->parts == 1 && i == level.steps.result;
+        // One block or piece leaves while the next one is computed.
+        const bool is_one_of_many =
+            t_.stream->pieces > 1 || (in_blocks() && t_.stream->parts == 1);
+        const bool leaves = is_one_of_many && i == level.steps.result;
         if (is_loaded || leaves) s[tensors.values[i]].DoubleBuffer();
         continue;
       }
