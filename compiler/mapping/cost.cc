@@ -245,7 +245,9 @@ class StreamCost {
   }
   // GMEM serves both.
   void AddResultsMeanwhile() {
-    if (StoresMeanwhile()) cost_.Add("results", share_is_, BlockStore().bytes);
+    if (!StoresMeanwhile()) return;
+    const double bytes = outputs_ * static_cast<double>(layer_.result_bytes);
+    cost_.Add("results", share_is_, bytes * cores_ / share_);
   }
 
   // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and copies.
@@ -369,7 +371,10 @@ double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const double sums = static_cast<double>(s.pixels * (channels / m.across)) *
                       static_cast<double>(layer.filter_pitch) /
                       static_cast<double>(layer.element_bytes) / layer.macs_per_cycle;
-  return std::max({image / share + weights * copies / share, fetched, sums}) + results / share;
+  // Blocks of results leave while others are computed.
+  const double meanwhile = layer.in_blocks ? results : 0;
+  return std::max({(image + weights * copies + meanwhile) / share, fetched, sums}) +
+         (results - meanwhile) / share;
 }
 
 }  // namespace polynao::mapping

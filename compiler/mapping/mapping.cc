@@ -114,9 +114,14 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
-  // One place of the window for each part: as many elements as pixels.
+  // One place of the window for each part; between the pixels of a stride lie others.
   if (m.image_in_parts && part != nullptr) {
-    s.part_image_bytes = s.pixels * part->channels * layer.element_bytes;
+    const auto box = [](const Window& window, int64_t outputs) {
+      return (outputs - 1) * window.step + 1;
+    };
+    s.part_image_bytes = box(layer.image_rows, s.core_rows) *
+                         box(layer.image_columns, s.core_columns) * part->channels *
+                         layer.element_bytes;
   }
   for (int64_t bytes : layer.loaded) s.loaded_bytes += bytes;
   return s;

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 Layer Conv() {
   Layer layer;
   layer.rows = layer.columns = 14, layer.channels = 256;
-  layer.image_rows = layer.image_columns = {.step = 1, .size = 3, .whole = 16};
+  layer.image_rows = layer.image_columns = {.step = 1, .size = 3, .whole = 16, .inside = 14};
   layer.input_channels = 256;
   layer.is_padded = true;
   layer.filter_bytes = layer.filter_pitch = 9 * 256;
@@ -42,12 +42,16 @@ Layer RandomLayer(std::mt19937_64& random) {
   layer.rows = pick(1, 30), layer.columns = pick(1, 30);
   layer.channels = pick(0, 1) == 0 ? 64 * pick(2, 16) : pick(65, 1024);
   const int64_t window = pick(1, 5), step = pick(1, 2);
-  layer.image_rows = {step, window, (layer.rows - 1) * step + window};
-  layer.image_columns = {step, window, (layer.columns - 1) * step + window};
+  const auto margins = [&](int64_t outputs) {
+    const int64_t whole = (outputs - 1) * step + window;
+    return Window{step, window, whole, std::max<int64_t>(1, whole - pick(0, window - 1))};
+  };
+  layer.image_rows = margins(layer.rows), layer.image_columns = margins(layer.columns);
   layer.input_channels = pick(1, 300);
   layer.filter_bytes = window * window * layer.input_channels;
   layer.filter_pitch = (layer.filter_bytes + 63) / 64 * 64;
-  if (pick(0, 1) == 1) layer.loaded = {2};
+  layer.in_blocks = pick(0, 3) == 0;
+  if (!layer.in_blocks && pick(0, 1) == 1) layer.loaded = {2};
   for (const int64_t count : {window, window * window}) {
     const int64_t bytes = layer.filter_bytes / count;
     if (count > 1 && pick(0, 1) == 1) {
@@ -66,16 +70,17 @@ TEST(MappingTest, TextIsReadBack) {
                      .across = 2,
                      .block = 128,
                      .parts = 3,
+                     .pieces = 2,
                      .weights_by_smem = true,
                      .image_by_smem = false,
                      .results_by_smem = true};
   EXPECT_EQ(m.Text(),
             "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 "
-            "image_in_parts=0 parts=3 results_by_smem=1 weights_by_smem=1");
+            "image_in_parts=0 parts=3 pieces=2 results_by_smem=1 weights_by_smem=1");
   EXPECT_EQ(*ParseMapping(m.Text()), m);
   EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
                           "columns_apart=2 image_by_smem=0 channel_clusters=4 parts=3 "
-                          "image_in_parts=0"),
+                          "pieces=2 image_in_parts=0"),
             m);
 }
 
@@ -148,7 +153,7 @@ TEST(MappingTest, NeedsAndSharesOfAConvolution) {
   EXPECT_EQ(shares.steps, 1);
   const Needs needs = NeedsOf(Conv(), card, m);
   EXPECT_EQ(needs.wmem, 2 * 64 * 9 * 256);
-  EXPECT_EQ(needs.smem, 14 * 14 * 256 * 2 + 16 * 16 * 256);
+  EXPECT_EQ(needs.smem, 14 * 14 * 256 * 2 + 14 * 14 * 256);  // the image without its margins
 }
 
 // Clusters that share channels load their own weights and all of their rows' image.
@@ -182,12 +187,48 @@ TEST(MappingTest, PartsOfFiltersOverlap) {
             "parts = 9 of filters of a part of the channels");
 }
 
+// Sums of all rows stay, what is computed of them is there for a piece, and leaves while the next one is computed.
+TEST(MappingTest, PiecesOverlap) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  Layer layer = Conv();
+  layer.parts = {{.count = 9, .bytes = 256, .pitch = 256}};
+  Mapping m = {.across = 4, .parts = 9, .image_by_smem = true, .results_by_smem = true};
+  const double whole = CostOf(layer, card, m).cycles();
+  const int64_t nmem = NeedsOf(layer, card, m).nmem;
+  m.pieces = 2;
+  EXPECT_EQ(SharesOf(layer, card, m).piece_pixels, 7 * 14);
+  EXPECT_LT(CostOf(layer, card, m).cycles(), whole);
+  EXPECT_EQ(nmem - NeedsOf(layer, card, m).nmem, 196 * 64 * 8 - 98 * 64 * 8 - 196 * 64 * 4);
+  m.pieces = 15;
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("pieces = 15 of 14 rows of a core"));
+  EXPECT_THAT(WhyNot(layer, card, {.across = 4, .pieces = 2, .results_by_smem = true}),
+              HasSubstr("1 if sums are not in parts"));
+}
+
+// Results that lie in blocks of channels: cores that share channels need no SMEM, nor do clusters store pixel by pixel.
+TEST(MappingTest, ResultsInBlocks) {
+  const CardFacts card(TestMachine("mlu370"));
+  Layer layer = Conv();
+  const Mapping m = {.channel_clusters = 4, .block = 64, .parts = 9, .image_by_smem = true};
+  layer.parts = {{.count = 9, .bytes = 256, .pitch = 256}};
+  const double pixels = CostOf(layer, card, m).cycles();
+  layer.in_blocks = true;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  // 49 pixels of a core are one segment; else they are one after the other, 271 cycles each.
+  EXPECT_LT(CostOf(layer, card, m).cycles(), pixels - 48 * 250);
+  EXPECT_EQ(WhyNot(layer, card, {.across = 4}), "");
+  EXPECT_THAT(WhyNot(layer, card, {.across = 4, .results_by_smem = true}),
+              HasSubstr("results_by_smem = 0 is needed"));
+}
+
 // With each part of the filters its part of the image: less is on chip, and the image crosses GMEM for each block.
 TEST(MappingTest, PartsOfTheImage) {
   const CardFacts card(TestMachine("mlu370"));
   Layer product = Conv();
   product.rows = 512, product.columns = 1, product.channels = 4096;
-  product.image_rows = {.whole = 512}, product.image_columns = {};
+  product.image_rows = {.whole = 512, .inside = 512}, product.image_columns = {};
   product.is_padded = false;
   product.element_bytes = 2;
   product.input_channels = 11008;
@@ -199,6 +240,9 @@ TEST(MappingTest, PartsOfTheImage) {
   EXPECT_EQ(WhyNot(product, card, m), "");
   EXPECT_EQ(SharesOf(product, card, m).part_image_bytes, 128 * 512);
   EXPECT_EQ(SharesOf(product, card, m).steps, 43);
+  product.image_rows.step = 3;
+  EXPECT_EQ(SharesOf(product, card, m).part_image_bytes, (127 * 3 + 1) * 512);
+  product.image_rows.step = 1;
   const double once = CostOf(product, card, m).cycles();
   m.block = 256;
   EXPECT_EQ(SharesOf(product, card, m).steps, 2 * 43);
