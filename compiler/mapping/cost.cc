@@ -40,7 +40,7 @@ class StreamCost {
         cluster_outputs_(
             static_cast<double>(s_.cluster_rows * layer.columns * s_.cluster_channels)),
         steps_(static_cast<double>(s_.steps)),
-        is_alone_(WeightCopies(layer, card, m) == 1) {
+        is_alone_(WeightCopies(card, s_) == 1) {
     const bool whole_pixels = m.channel_clusters == 1;
     const bool whole_columns = s_.core_columns == layer.columns;
     cluster_segments_ = whole_pixels ? 1.0 : static_cast<double>(s_.cluster_rows * layer.columns);

@@ -127,13 +127,13 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   return s;
 }
 
-int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const Shares s = SharesOf(layer, card, m);
+int64_t WeightCopies(const CardFacts& card, const Shares& s) {
   return 2 * OnChip(s.lanes * s.pitch) <= card.wmem_bytes ? 2 : 1;
 }
 
-Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const Shares s = SharesOf(layer, card, m);
+namespace {
+
+Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m, const Shares& s) {
   const int64_t cluster_outputs = s.cluster_rows * layer.columns * s.cluster_channels;
   const int64_t image = m.image_in_parts ? s.part_image_bytes : s.core_image_bytes;
   Needs needs;
@@ -152,10 +152,16 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
     needs.nmem += OnChip(outputs * s.loaded_bytes);
     if (!m.StoresBlocks(layer)) needs.nmem += OnChip(outputs * layer.result_bytes);
   }
-  needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * s.pitch);
+  needs.wmem = WeightCopies(card, s) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
   if (m.image_by_smem) needs.smem += OnChip(s.cluster_loaded_bytes);
   return needs;
+}
+
+}  // namespace
+
+Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
+  return NeedsOf(layer, card, m, SharesOf(layer, card, m));
 }
 
 std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) {
@@ -172,7 +178,8 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     return StrCat("channel_clusters = ", m.channel_clusters, " is no divisor of ", card.clusters,
                   " clusters");
   }
-  const int64_t cluster_channels = SharesOf(layer, card, m).cluster_channels;
+  const Shares shares = SharesOf(layer, card, m);
+  const int64_t cluster_channels = shares.cluster_channels;
   if (m.block < 1 || m.block % isa::kTensorLanes != 0 ||
       (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
       (m.across - 1) * m.block >= cluster_channels) {
@@ -192,9 +199,9 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }
-  if (m.pieces < 1 || m.pieces > SharesOf(layer, card, m).core_rows ||
+  if (m.pieces < 1 || m.pieces > shares.core_rows ||
       (m.pieces > 1 && (m.parts == 1 || (!m.results_by_smem && !m.StoresBlocks(layer))))) {
-    return StrCat("pieces = ", m.pieces, " of ", SharesOf(layer, card, m).core_rows,
+    return StrCat("pieces = ", m.pieces, " of ", shares.core_rows,
                   " rows of a core: expected no more than rows, and 1 if sums are not in parts or a core's results "
                   "are stored together");
   }
@@ -207,7 +214,7 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.across > 1 && !m.results_by_smem && !layer.in_blocks) {
     return "cores that share channels have parts of pixels: results_by_smem = 1 is needed";
   }
-  const Needs needs = NeedsOf(layer, card, m);
+  const Needs needs = NeedsOf(layer, card, m, shares);
   const auto too_large = [](std::string_view memory, int64_t bytes, int64_t has) {
     return bytes <= has ? "" : StrCat(memory, ": ", bytes, " bytes of ", has);
   };

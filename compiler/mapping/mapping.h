@@ -74,7 +74,7 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 // How many blocks of weights a core has room for: those of the next one come while it computes, or where they do not
 // fit WMEM beside each other after that.
-int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m);
+int64_t WeightCopies(const CardFacts& card, const Shares& shares);
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 

@@ -138,7 +138,8 @@ TEST(MappingTest, SaysWhyItIsNone) {
             "parts = 3: filters have no such equal parts");
   machine.Set("core.wmem_kib", 256);
   EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 64}), "");
-  EXPECT_EQ(WeightCopies(Conv(), CardFacts(machine), {.block = 64}), 1);
+  const CardFacts small(machine);
+  EXPECT_EQ(WeightCopies(small, SharesOf(Conv(), small, {.block = 64})), 1);
   EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 128}), "wmem: 294912 bytes of 262144");
 }
 

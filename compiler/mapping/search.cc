@@ -58,9 +58,11 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   return branches;
 }
 
-// Calls visit(mapping) for all blocks and pieces with which the mapping fits.
-template <typename Visit>
-void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
+// Calls visit(mapping) for all blocks and pieces with which the mapping fits; for several pieces only if
+// may_gain(mapping).
+template <typename MayGain, typename Visit>
+void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const MayGain& may_gain,
+                  const Visit& visit) {
   const int64_t apart = m.channel_clusters * m.across;
   // Filters in parts are of all channels, if the image is there.
   const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
@@ -68,6 +70,7 @@ void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Vi
        m.block += isa::kTensorLanes) {
     const int64_t rows = m.parts == 1 ? 1 : SharesOf(layer, card, m).core_rows;
     for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); m.pieces *= 2) {
+      if (m.pieces > 1 && !may_gain(m)) continue;
       if (WhyNot(layer, card, m).empty()) visit(m);
     }
     m.pieces = 1;
@@ -79,8 +82,9 @@ void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Vi
 std::vector<Ranked> AllMappings(const Layer& layer, const CardFacts& card) {
   std::vector<Ranked> all;
   for (const Mapping& branch : Branches(layer, card)) {
-    ForEachBlock(layer, card, branch,
-                 [&](const Mapping& m) { all.push_back({m, CostOf(layer, card, m).cycles()}); });
+    ForEachBlock(
+        layer, card, branch, [](const Mapping&) { return true; },
+        [&](const Mapping& m) { all.push_back({m, CostOf(layer, card, m).cycles()}); });
   }
   std::sort(all.begin(), all.end(), IsBefore);
   return all;
@@ -113,7 +117,7 @@ std::optional<Misfit> NearestMisfit(const Layer& layer, const CardFacts& card,
   return nearest;
 }
 
-Found Search(const Layer& layer, const CardFacts& card) {
+Found Search(const Layer& layer, const CardFacts& card, double limit) {
   std::vector<std::pair<double, Mapping>> branches;
   for (const Mapping& m : Branches(layer, card)) {
     branches.emplace_back(AtLeast(layer, card, m), m);
@@ -124,15 +128,21 @@ Found Search(const Layer& layer, const CardFacts& card) {
   Found found;
   for (const auto& [bound, branch] : branches) {
     // Of equals the order decides, so that equal bounds are looked at.
-    if (!found.best.empty() && bound > found.best[0].cycles) break;
-    ForEachBlock(layer, card, branch, [&](const Mapping& m) {
+    if (bound > limit) break;
+    Ranked in_one_piece = {.mapping = {.block = 0}};
+    // Pieces hide no more than the elementwise work.
+    const auto may_gain = [&](const Mapping& m) {
+      const Shares s = SharesOf(layer, card, m);
+      const double work = layer.vector_cycles(s.pixels, s.lanes) * static_cast<double>(s.steps / m.parts);
+      return in_one_piece.mapping.block != m.block || in_one_piece.cycles - work <= limit;
+    };
+    ForEachBlock(layer, card, branch, may_gain, [&](const Mapping& m) {
       ++found.costed;
       const Ranked one = {m, CostOf(layer, card, m).cycles()};
-      if (found.best.empty()) {
-        found.best.push_back(one);
-      } else if (IsBefore(one, found.best[0])) {
-        found.best[0] = one;
-      }
+      if (m.pieces == 1) in_one_piece = one;
+      if (one.cycles > limit || (!found.best.empty() && !IsBefore(one, found.best[0]))) return;
+      found.best = {one};
+      limit = one.cycles;
     });
   }
   return found;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,12 +36,13 @@ std::optional<Misfit> NearestMisfit(const Layer& layer, const CardFacts& card,
                                     const std::map<std::string, int64_t, std::less<>>& values);
 
 struct Found {
-  std::vector<Ranked> best;  // at most one; empty if none fits
+  std::vector<Ranked> best;  // at most one; empty if none fits within the limit
   int64_t costed = 0;        // mappings whose cost was computed
 };
 // The first of AllMappings by branch and bound: all but the block first, the most promising first; where the lower
-// bound (AtLeast) is more than the best cost so far, no block is costed.
-Found Search(const Layer& layer, const CardFacts& card);
+// bound (AtLeast) is more than the best cost so far, or than `limit`, no block is costed.
+Found Search(const Layer& layer, const CardFacts& card,
+             double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace polynao::mapping
 

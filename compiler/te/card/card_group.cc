@@ -182,8 +182,9 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
 
 bool CardGroup::is_vector() const { return parts_->vector.has_value(); }
 
-std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
-  if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);
+std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first,
+                                               double limit) const {
+  if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first, limit);
   std::vector<CardSchedule> schedules = parts_->VisitPlain(
       {}, [](const auto& group, const CardChoice&) { return group.Schedules(); });
   if (!parts_->flat.empty()) {

@@ -7,6 +7,7 @@
 #ifndef COMPILER_TE_CARD_CARD_GROUP_H_
 #define COMPILER_TE_CARD_CARD_GROUP_H_
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,8 +44,10 @@ class CardGroup {
   bool is_vector() const;
 
   // Returns the schedules that have the choices `wanted`, the cost model's first choice first; or that one alone, which
-  // is found sooner. Without `wanted` there is at least one.
-  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
+  // is found sooner. Without `wanted` there is at least one. A contraction's first may lack where it takes more than
+  // `limit`.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first,
+                                      double limit = std::numeric_limits<double>::infinity()) const;
   // The function under a choice of Schedules.
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // What the cost model says of a choice of Schedules; its cycles are theirs.

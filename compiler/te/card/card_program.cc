@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
@@ -477,7 +478,7 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     program.why_no_group_ = std::string(error.message());
     if (contractions < 2 && program.group_->is_vector()) program.AddSplits();
     if (contractions < 2) {
-      if (!program.group_->is_vector()) program.AddBlocks();
+      if (!program.group_->is_vector()) program.end_of_blocks_ = EndOfBlocks(output);
       return program;
     }
     program.has_cut_ = true;
@@ -544,11 +545,11 @@ void CardProgram::AddSplits() {
 
 // A contraction whose results lie in blocks of channels, and what reads these.
 struct CardProgram::Blocks {
-  const Operation* end;
   CardGroup group;
   BlockReader reader;
   CardGroup behind;
   mapping::Estimate estimate;  // of what is behind
+  double more = 0;             // cycles of that, and of barriers
 };
 
 CardProgram::CardProgram() = default;
@@ -556,28 +557,37 @@ CardProgram::~CardProgram() = default;
 CardProgram::CardProgram(CardProgram&&) noexcept = default;
 CardProgram& CardProgram::operator=(CardProgram&&) noexcept = default;
 
-void CardProgram::AddBlocks() {
-  const Operation* const end = EndOfBlocks(output_);
-  if (end == nullptr) return;
-  const Part part(*output_.graph(), end, {});
-  absl::StatusOr<CardGroup> group = CardGroup::Create(part.Of(end), *target_, {.in_blocks = true});
-  if (!group.ok()) return;
-  BlockReader reader = ReadBlocks(output_, *end);
+const CardProgram::Blocks* CardProgram::InBlocks() const {
+  if (blocks_ != nullptr || end_of_blocks_ == nullptr) return blocks_.get();
+  const Part part(*output_.graph(), end_of_blocks_, {});
+  absl::StatusOr<CardGroup> group =
+      CardGroup::Create(part.Of(end_of_blocks_), *target_, {.in_blocks = true});
+  if (!group.ok()) return nullptr;
+  BlockReader reader = ReadBlocks(output_, *end_of_blocks_);
   absl::StatusOr<CardGroup> behind = CardGroup::Create(reader.output, *target_);
-  if (!behind.ok()) return;
+  if (!behind.ok()) return nullptr;
   absl::StatusOr<mapping::Estimate> estimate =
       behind->EstimateOf(behind->Schedules({}, true)[0].choice);
-  if (!estimate.ok()) return;
-  blocks_ = std::make_unique<Blocks>(Blocks{end, *std::move(group), std::move(reader),
-                                            *std::move(behind), *std::move(estimate)});
+  if (!estimate.ok()) return nullptr;
+  mapping::Estimate more = EmptySequence();
+  AddBehind(more, {}, *target_->machine);
+  AddBehind(more, *estimate, *target_->machine);
+  blocks_ = std::make_unique<Blocks>(Blocks{*std::move(group), std::move(reader),
+                                            *std::move(behind), *std::move(estimate),
+                                            more.cost.cycles()});
+  return blocks_.get();
 }
 
-absl::StatusOr<mapping::Estimate> CardProgram::EstimateInBlocks(const CardChoice& choice) const {
-  ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(choice));
-  mapping::Estimate estimate = EmptySequence();
-  AddBehind(estimate, group, *target_->machine);
-  AddBehind(estimate, blocks_->estimate, *target_->machine);
-  return estimate;
+double CardProgram::LeastInBlocks() const {
+  const auto bytes = [](const Operation& operation) {
+    return static_cast<double>(ElementCount(operation.shape) *
+                               ir::ByteSize(operation.outputs[0]->type));
+  };
+  double moved = bytes(*output_.operation()) + 2 * bytes(*end_of_blocks_);
+  for (const Operation& operation : output_.graph()->operations) {
+    if (operation.kind == Operation::Kind::kPlaceholder) moved += bytes(operation);
+  }
+  return moved / target_->machine->gmem_bytes_per_cycle();
 }
 
 std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first) const {
@@ -590,26 +600,29 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   const bool is_whole = cut == of_group.end() || (has_cut_ && cut->second == 0);
   if (cut != of_group.end() && is_whole) of_group.erase(cut);
   const auto blocks = wanted.find(kBlocks);
-  const bool has_blocks = blocks_ && (blocks == wanted.end() || blocks->second == 1);
-  if (blocks_ && blocks != wanted.end() && blocks->second == 0) of_group.erase(kBlocks);
+  const bool has_blocks =
+      end_of_blocks_ != nullptr && (blocks == wanted.end() || blocks->second == 1);
+  if (blocks != wanted.end() && blocks->second == 0) of_group.erase(kBlocks);
   if (group_ && is_whole) {
     for (CardSchedule& schedule : group_->Schedules(of_group, only_first)) {
       if (has_cut_) schedule.choice[kCut] = 0;
       schedules.push_back(std::move(schedule));
     }
   }
-  if (has_blocks) {
+  double limit = std::numeric_limits<double>::infinity();
+  if (only_first && !schedules.empty()) limit = schedules[0].cycles;
+  if (has_blocks && LeastInBlocks() < limit && InBlocks() != nullptr) {
     of_group.erase(kBlocks);
-    for (CardSchedule& schedule : blocks_->group.Schedules(of_group, only_first)) {
-      const absl::StatusOr<mapping::Estimate> estimate = EstimateInBlocks(schedule.choice);
-      if (!estimate.ok()) continue;
-      schedule.cycles = estimate->cost.cycles();
+    const double more = blocks_->more;
+    for (CardSchedule& schedule :
+         blocks_->group.Schedules(of_group, only_first, limit - more)) {
+      schedule.cycles += more;
       schedule.choice[kBlocks] = 1;
       schedules.push_back(std::move(schedule));
     }
   }
   // A group has an order of its own.
-  if (!sequences_.empty() || blocks_) std::sort(schedules.begin(), schedules.end(), IsBefore);
+  if (!sequences_.empty() || has_blocks) std::sort(schedules.begin(), schedules.end(), IsBefore);
   if (only_first && schedules.size() > 1) schedules.resize(1);
   return schedules;
 }
@@ -620,7 +633,13 @@ absl::StatusOr<mapping::Estimate> CardProgram::EstimateOf(const CardChoice& choi
   }
   if (!group_) return InvalidInput("no such schedule of ", output_.name());
   CardChoice of_group = choice;
-  if (blocks_ && of_group.erase(kBlocks) > 0) return EstimateInBlocks(of_group);
+  if (of_group.erase(kBlocks) > 0 && InBlocks() != nullptr) {
+    ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(of_group));
+    mapping::Estimate estimate = EmptySequence();
+    AddBehind(estimate, group, *target_->machine);
+    AddBehind(estimate, blocks_->estimate, *target_->machine);
+    return estimate;
+  }
   of_group.erase(kCut);
   return group_->EstimateOf(of_group);
 }
@@ -641,11 +660,11 @@ absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const 
     const SplitReduction split = Split(output_, *reduction_, chunks->second, length->second);
     return Writer(split.output, *target_, true, false, split.partial, by_vector_).Run();
   }
-  if (blocks_ && choice.contains(kBlocks)) {
+  if (choice.contains(kBlocks) && InBlocks() != nullptr) {
     CardChoice of_group = choice;
     of_group.erase(kBlocks);
     return Writer(output_, *target_, true, false)
-        .RunInBlocks(*blocks_->end, blocks_->group, of_group, blocks_->reader, blocks_->behind);
+        .RunInBlocks(*end_of_blocks_, blocks_->group, of_group, blocks_->reader, blocks_->behind);
   }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;

@@ -49,10 +49,11 @@ class CardProgram {
   CardProgram();
   // Sequences in which the only reduction is computed in two steps.
   void AddSplits();
-  // A contraction whose results lie in blocks of channels, and what reads these.
-  void AddBlocks();
-  // `choice`: of the contraction's group.
-  absl::StatusOr<mapping::Estimate> EstimateInBlocks(const CardChoice& choice) const;
+  // The contraction's group whose results lie in blocks of channels, and what reads these; null if there is none. Both
+  // are planned when somebody first asks.
+  const Blocks* InBlocks() const;
+  // No such schedule takes less.
+  double LeastInBlocks() const;
 
   const Target* target_ = nullptr;
   Tensor output_;
@@ -63,7 +64,8 @@ class CardProgram {
   std::string why_no_group_;  // of several contractions
   bool has_cut_ = false, by_vector_ = false;
   const Operation* reduction_ = nullptr;  // that may be split
-  std::unique_ptr<Blocks> blocks_;
+  const Operation* end_of_blocks_ = nullptr;
+  mutable std::unique_ptr<Blocks> blocks_;
 };
 
 }  // namespace polynao::te

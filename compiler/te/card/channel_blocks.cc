@@ -20,23 +20,22 @@ bool IsVector(const Operation& operation) {
   return ElementCount(operation.shape) <= std::max<int64_t>(1, operation.shape.back());
 }
 
-// Whether each load has axes of `compute` or 0 as its indices, the last axis where the tensor has channels, and no
-// other value depends on that axis.
+// Whether each load is of the element at all axes, or of a vector's at the last axis or 0, and no other value depends on
+// axes.
 bool ReadsByAxes(const GraphState& graph, const Operation& compute) {
-  const Expr channel = compute.axes.back();
   const std::function<bool(Expr)> is_free = [&](Expr e) {
+    const std::vector<Expr> operands(e.operands().begin(), e.operands().end());
     if (!e.Is(ExprKind::kLoad)) {
-      return e != channel && std::all_of(e.operands().begin(), e.operands().end(), is_free);
+      return std::find(compute.axes.begin(), compute.axes.end(), e) == compute.axes.end() &&
+             std::all_of(operands.begin(), operands.end(), is_free);
     }
-    const Shape& shape = graph.producers.at(ir::Buffer(e.buffer())).first->shape;
-    for (size_t d = 0; d < e.operands().size(); ++d) {
-      const Expr index = e.operands()[d];
-      const bool has_channels = d + 1 == shape.size() && shape[d] == compute.shape.back();
-      const bool is_axis =
-          std::find(compute.axes.begin(), compute.axes.end(), index) != compute.axes.end();
-      if ((index == channel) != has_channels || (!is_axis && !index.IsInt(0))) return false;
-    }
-    return true;
+    const Operation& read = *graph.producers.at(ir::Buffer(e.buffer())).first;
+    if (read.shape == compute.shape) return operands == compute.axes;
+    if (!IsVector(read) || operands.empty()) return false;
+    const bool has_channels = read.shape.back() == compute.shape.back();
+    return std::all_of(operands.begin(), operands.end() - 1,
+                       [](Expr index) { return index.IsInt(0); }) &&
+           (has_channels ? operands.back() == compute.axes.back() : operands.back().IsInt(0));
   };
   return is_free(compute.bodies[0].value);
 }
@@ -83,8 +82,7 @@ const Operation* EndOfBlocks(const Tensor& output) {
     if (&operation == end || operation.kind != Operation::Kind::kCompute) continue;
     if (!is_behind(operation) || !ReadsByAxes(graph, operation)) return nullptr;
     for (const Operation* read : ReadOperations(graph, operation.bodies)) {
-      const bool is_whole = read->shape == end->shape || IsVector(*read);
-      if (!is_whole || (IsVector(*read) && read->kind == Operation::Kind::kCompute)) return nullptr;
+      if (IsVector(*read) && read->kind == Operation::Kind::kCompute) return nullptr;
       rest.push_back(read);
     }
   }
@@ -93,11 +91,13 @@ const Operation* EndOfBlocks(const Tensor& output) {
 
 BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
   const GraphState& whole = *output.graph();
-  const auto blocked = [&](Shape shape) {
-    if (shape.empty() || shape.back() != end.shape.back()) return shape;
-    shape.back() /= isa::kTensorLanes;
-    shape.push_back(isa::kTensorLanes);
-    return shape;
+  // Pixels, blocks, channels of one; of a vector without the first.
+  const auto blocked = [&](const Shape& shape) -> Shape {
+    const int64_t all = ElementCount(shape), channels = end.shape.back();
+    if (all < channels) return shape;
+    Shape blocks = {channels / isa::kTensorLanes, isa::kTensorLanes};
+    if (shape == end.shape) blocks.insert(blocks.begin(), all / channels);
+    return blocks;
   };
   std::vector<const Operation*> needed = {output.operation()};
   for (size_t i = 0; i < needed.size(); ++i) {
@@ -109,38 +109,28 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
   Graph g(whole.Empty());
   BlockReader reader;
   absl::flat_hash_map<const Operation*, Tensor> own;
-  // The element of a tensor of the whole graph at indices of which the last may be two.
+  // The element of a tensor of the whole graph that is `at`: pixel, block, channel of it.
   const auto element = [&](const Operation& operation, const Axes& at) {
-    if (&operation != &end) return own.at(&operation)(at);
-    Axes of_blocks = {at[at.size() - 2]};
-    of_blocks.insert(of_blocks.end(), at.begin(), at.end() - 2);
-    of_blocks.push_back(at.back());
-    return own.at(&end)(of_blocks);
+    if (&operation == &end) return own.at(&end)(Axes{at[1], at[0], at[2]});
+    const Tensor& tensor = own.at(&operation);
+    if (tensor.rank() == 3) return tensor(at);
+    if (tensor.shape() == blocked({end.shape.back()})) return tensor(Axes{at[1], at[2]});
+    return tensor(Axes(tensor.rank(), g.context().Int(g.index_type(), 0)));
   };
-  // `e` of a compute of the whole graph, whose element is that at `at`.
-  const std::function<Expr(Expr, const Operation&, const Axes&)> rewrite =
-      [&](Expr e, const Operation& compute, const Axes& at) -> Expr {
-    if (e.Is(ExprKind::kVar)) {
-      const auto axis = std::find(compute.axes.begin(), compute.axes.end(), e);
-      return axis == compute.axes.end() ? e : at[axis - compute.axes.begin()];
+  const std::function<Expr(Expr, const Axes&)> rewrite = [&](Expr e, const Axes& at) -> Expr {
+    if (e.Is(ExprKind::kLoad)) {
+      return element(*whole.producers.at(ir::Buffer(e.buffer())).first, at);
     }
     Axes operands;
-    if (!e.Is(ExprKind::kLoad)) {
-      for (Expr operand : e.operands()) operands.push_back(rewrite(operand, compute, at));
-      return e.context().Rebuild(e, operands);
-    }
-    for (Expr index : e.operands()) {
-      if (index == compute.axes.back()) operands.push_back(at[at.size() - 2]);
-      operands.push_back(index == compute.axes.back() ? at.back() : rewrite(index, compute, at));
-    }
-    return element(*whole.producers.at(ir::Buffer(e.buffer())).first, operands);
+    for (Expr operand : e.operands()) operands.push_back(rewrite(operand, at));
+    return operands.empty() ? e : e.context().Rebuild(e, operands);
   };
   for (const Operation& operation : whole.operations) {
     if (std::find(needed.begin(), needed.end(), &operation) == needed.end()) continue;
     if (&operation == &end) {
-      Shape shape = blocked(end.shape);
-      std::rotate(shape.begin(), shape.end() - 2, shape.end() - 1);
-      own[&end] = g.Placeholder(StrCat(end.name, ".blocks"), shape, end.outputs[0]->type);
+      const Shape shape = blocked(end.shape);
+      own[&end] = g.Placeholder(StrCat(end.name, ".blocks"), {shape[1], shape[0], shape[2]},
+                                end.outputs[0]->type);
       reader.inputs.push_back(&end);
     } else if (operation.kind == Operation::Kind::kPlaceholder) {
       own[&operation] = g.Reshape(
@@ -148,24 +138,19 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
           blocked(operation.shape));
       reader.inputs.push_back(&operation);
     } else if (operation.kind == Operation::Kind::kView) {
-      const Tensor& base = own.at(operation.base);
-      const Operation* placeholder = base.operation()->kind == Operation::Kind::kView
-                                         ? base.operation()->base
-                                         : base.operation();
-      own[&operation] = g.Reshape(Tensor(g.state(), placeholder), blocked(operation.shape));
+      const Operation* base = own.at(operation.base).operation();
+      if (base->kind == Operation::Kind::kView) base = base->base;
+      own[&operation] = g.Reshape(Tensor(g.state(), base), blocked(operation.shape));
     } else {
-      own[&operation] =
-          g.Compute(operation.name, blocked(operation.shape), [&](const Axes& at) {
-            return rewrite(operation.bodies[0].value, operation, at);
-          });
+      own[&operation] = g.Compute(
+          operation.name, blocked(operation.shape),
+          [&](const Axes& at) { return rewrite(operation.bodies[0].value, at); });
     }
   }
-  if (output.operation() == &end) {
-    reader.output = g.Compute(StrCat(end.name, ".pixels"), blocked(end.shape),
-                              [&](const Axes& at) { return element(end, at); });
-  } else {
-    reader.output = own.at(output.operation());
-  }
+  reader.output = output.operation() != &end
+                      ? own.at(output.operation())
+                      : g.Compute(StrCat(end.name, ".pixels"), blocked(end.shape),
+                                  [&](const Axes& at) { return element(end, at); });
   return reader;
 }
 

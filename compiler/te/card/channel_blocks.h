@@ -3,7 +3,7 @@
 //   Y[h, w, c] = max(f(S[h, w, c]) + R[h, w, c], 0)      S: the sums of a convolution or product
 //
 //   B[b, h, w, i] = f(S[h, w, 64 * b + i])               by a contraction group (TileExtras::in_blocks)
-//   Y[h, w, b, i] = max(B[b, h, w, i] + R[h, w, b, i], 0)
+//   Y[p, b, i] = max(B[b, p, i] + R[p, b, i], 0)         p: h and w as one
 //
 // Clusters or cores that share channels would store a part of each pixel, and of such segments one is in flight; a
 // block of many pixels is one segment. So each can have channels of its own and load no weights but theirs, for the
@@ -24,8 +24,7 @@ namespace polynao::te {
 // not elementwise.
 const Operation* EndOfBlocks(const Tensor& output);
 
-// What is behind `end`, as a graph over blocks of channels. Its output has the last dimension in two, blocks and
-// channels of one.
+// What is behind `end`, as a graph over pixels, blocks of channels and channels of one.
 struct BlockReader {
   Tensor output;
   // Of the whole graph, in the order of the placeholders; `end` is the tensor of blocks.

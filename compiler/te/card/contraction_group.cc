@@ -1,7 +1,6 @@
 #include "compiler/te/card/contraction_group.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -228,8 +227,8 @@ ContractionGroup::Tiling ContractionGroup::StreamTiling(const mapping::Layer& la
   return t;
 }
 
-std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
-                                                    bool only_first) const {
+std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted, bool only_first,
+                                                    double limit) const {
   std::vector<CardSchedule> schedules;
   const std::map<std::string, int64_t> names = mapping::Mapping().Values();
   for (const auto& [name, value] : wanted) {
@@ -237,9 +236,16 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
   }
   const std::optional<mapping::Layer> layer = StreamLayer();
   if (!layer) return schedules;
+  if (wanted.size() == names.size() + 1) {  // all that there is to choose
+    const absl::StatusOr<mapping::Mapping> m = MappingOf(wanted);
+    const double cycles = m.ok() ? mapping::CostOf(*layer, card_, *m).cycles() : 0;
+    if (m.ok()) schedules.push_back({.choice = wanted, .cycles = cycles});
+    return schedules;
+  }
   const bool is_searched = only_first && wanted.empty();
   for (const mapping::Ranked& ranked :
-       is_searched ? mapping::Search(*layer, card_).best : mapping::AllMappings(*layer, card_)) {
+       is_searched ? mapping::Search(*layer, card_, limit).best
+                   : mapping::AllMappings(*layer, card_)) {
     CardSchedule schedule;
     schedule.cycles = ranked.cycles;
     for (const auto& [name, value] : ranked.mapping.Values()) schedule.choice[name] = value;
@@ -251,11 +257,10 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
   return schedules;
 }
 
-std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted,
-                                                      bool only_first) const {
-  std::vector<CardSchedule> schedules = Streams(wanted, only_first);
-  double limit = std::numeric_limits<double>::infinity();
-  if (only_first && !schedules.empty()) limit = schedules[0].cycles;
+std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted, bool only_first,
+                                                      double limit) const {
+  std::vector<CardSchedule> schedules = Streams(wanted, only_first, limit);
+  if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
   for (CardSchedule& tiling : Tilings(wanted, only_first, limit)) {
     schedules.push_back(std::move(tiling));
   }

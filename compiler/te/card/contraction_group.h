@@ -5,6 +5,7 @@
 #define COMPILER_TE_CARD_CONTRACTION_GROUP_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,8 +54,9 @@ class ContractionGroup {
                                                  const Target& target, const TileExtras& extras);
 
   // The tilings that fit the memories, and the mappings whose weights stream, that have the choices `wanted`, the
-  // cheapest first; or the first of these alone.
-  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
+  // cheapest first; or the first of these alone, if it takes no more than `limit`.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first,
+                                      double limit = std::numeric_limits<double>::infinity()) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // The cost model's parts of such a choice.
   absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
@@ -188,7 +190,7 @@ class ContractionGroup {
   // their result.
   int64_t StepBytes(size_t level, int64_t pixels, int64_t lanes, int64_t loaded_copies,
                     int64_t result_copies) const;
-  std::vector<CardSchedule> Streams(const CardChoice& wanted, bool only_first) const;
+  std::vector<CardSchedule> Streams(const CardChoice& wanted, bool only_first, double limit) const;
   std::vector<CardSchedule> Tilings(const CardChoice& wanted, bool only_first, double limit) const;
   // The tiling with the choices `wanted` that needs least of what it lacks: how many times what there is, and WhyNone's
   // text; 0 and "" if there is none.
