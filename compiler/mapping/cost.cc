@@ -46,7 +46,7 @@ class StreamCost {
     cluster_segments_ = whole_pixels ? 1.0 : static_cast<double>(s_.cluster_rows * layer.columns);
     core_segments_ = !whole_pixels && !layer.in_blocks ? static_cast<double>(s_.pixels)
                      : whole_columns                   ? 1.0
-                                     : static_cast<double>(s_.core_rows);
+                                                       : static_cast<double>(s_.core_rows);
     image_segments_ = m.image_in_parts ? static_cast<double>(s_.pixels)
                       : whole_columns
                           ? 1.0
@@ -236,10 +236,10 @@ class StreamCost {
   bool StoresMeanwhile() const { return layer_.in_blocks && m_.parts == 1; }
   Transfer BlockStore() const {
     const bool is_part = s_.lanes < layer_.channels && !layer_.in_blocks;
-    const double segments = is_part            ? static_cast<double>(s_.piece_pixels)
-                            : layer_.in_blocks ? core_segments_ * static_cast<double>(
-                                                                      s_.lanes / isa::kTensorLanes)
-                                               : core_segments_;
+    const double segments = is_part ? static_cast<double>(s_.piece_pixels)
+                            : layer_.in_blocks
+                                ? core_segments_ * static_cast<double>(s_.lanes / isa::kTensorLanes)
+                                : core_segments_;
     return ByCores(outputs_ * static_cast<double>(layer_.result_bytes), segments,
                    card_.store_segments);
   }
@@ -334,8 +334,8 @@ class StreamCost {
   const double latency_;
   const double port_;  // of the memory core
   const std::string_view port_is_;
-  const double block_bytes_, core_image_;   // of a step
-  const double blocks_;                     // of channels
+  const double block_bytes_, core_image_;  // of a step
+  const double blocks_;                    // of channels
   const double pieces_;
   const double outputs_, cluster_outputs_;  // of a step, or piece, of a core; of a cluster
   const double steps_;

@@ -202,7 +202,8 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.pieces < 1 || m.pieces > shares.core_rows ||
       (m.pieces > 1 && (m.parts == 1 || (!m.results_by_smem && !m.StoresBlocks(layer))))) {
     return StrCat("pieces = ", m.pieces, " of ", shares.core_rows,
-                  " rows of a core: expected no more than rows, and 1 if sums are not in parts or a core's results "
+                  " rows of a core: expected no more than rows, and 1 if sums are not in parts or "
+                  "a core's results "
                   "are stored together");
   }
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {

@@ -133,7 +133,8 @@ Found Search(const Layer& layer, const CardFacts& card, double limit) {
     // Pieces hide no more than the elementwise work.
     const auto may_gain = [&](const Mapping& m) {
       const Shares s = SharesOf(layer, card, m);
-      const double work = layer.vector_cycles(s.pixels, s.lanes) * static_cast<double>(s.steps / m.parts);
+      const double work =
+          layer.vector_cycles(s.pixels, s.lanes) * static_cast<double>(s.steps / m.parts);
       return in_one_piece.mapping.block != m.block || in_one_piece.cycles - work <= limit;
     };
     ForEachBlock(layer, card, branch, may_gain, [&](const Mapping& m) {

@@ -572,9 +572,9 @@ const CardProgram::Blocks* CardProgram::InBlocks() const {
   mapping::Estimate more = EmptySequence();
   AddBehind(more, {}, *target_->machine);
   AddBehind(more, *estimate, *target_->machine);
-  blocks_ = std::make_unique<Blocks>(Blocks{*std::move(group), std::move(reader),
-                                            *std::move(behind), *std::move(estimate),
-                                            more.cost.cycles()});
+  blocks_ =
+      std::make_unique<Blocks>(Blocks{*std::move(group), std::move(reader), *std::move(behind),
+                                      *std::move(estimate), more.cost.cycles()});
   return blocks_.get();
 }
 
@@ -614,8 +614,7 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   if (has_blocks && LeastInBlocks() < limit && InBlocks() != nullptr) {
     of_group.erase(kBlocks);
     const double more = blocks_->more;
-    for (CardSchedule& schedule :
-         blocks_->group.Schedules(of_group, only_first, limit - more)) {
+    for (CardSchedule& schedule : blocks_->group.Schedules(of_group, only_first, limit - more)) {
       schedule.cycles += more;
       schedule.choice[kBlocks] = 1;
       schedules.push_back(std::move(schedule));

@@ -133,18 +133,18 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
                                 end.outputs[0]->type);
       reader.inputs.push_back(&end);
     } else if (operation.kind == Operation::Kind::kPlaceholder) {
-      own[&operation] = g.Reshape(
-          g.Placeholder(operation.name, operation.shape, operation.outputs[0]->type),
-          blocked(operation.shape));
+      own[&operation] =
+          g.Reshape(g.Placeholder(operation.name, operation.shape, operation.outputs[0]->type),
+                    blocked(operation.shape));
       reader.inputs.push_back(&operation);
     } else if (operation.kind == Operation::Kind::kView) {
       const Operation* base = own.at(operation.base).operation();
       if (base->kind == Operation::Kind::kView) base = base->base;
       own[&operation] = g.Reshape(Tensor(g.state(), base), blocked(operation.shape));
     } else {
-      own[&operation] = g.Compute(
-          operation.name, blocked(operation.shape),
-          [&](const Axes& at) { return rewrite(operation.bodies[0].value, at); });
+      own[&operation] = g.Compute(operation.name, blocked(operation.shape), [&](const Axes& at) {
+        return rewrite(operation.bodies[0].value, at);
+      });
     }
   }
   reader.output = output.operation() != &end

@@ -234,14 +234,14 @@ class ContractionGroup::TileCost {
     Move(queue, bytes, Rounds(is_one, segments, at_once), card_.io_port);
     const bool has_columns = group_.channel() == 2;
     const int64_t columns = has_columns ? extents[1] : 1;
-    moved_.push_back({.rows = extents[0],
-                      .columns = columns,
-                      .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
-                      .column_step = std::max<int64_t>(1, columns / t_.columns),
-                      .width = has_columns ? whole[1] : 1,
-                      .pixel_bytes =
-                          (in_blocks ? extents.back() : whole.back()) * ir::ByteSize(type),
-                      .bytes = extents.back() * ir::ByteSize(type)});
+    moved_.push_back(
+        {.rows = extents[0],
+         .columns = columns,
+         .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
+         .column_step = std::max<int64_t>(1, columns / t_.columns),
+         .width = has_columns ? whole[1] : 1,
+         .pixel_bytes = (in_blocks ? extents.back() : whole.back()) * ir::ByteSize(type),
+         .bytes = extents.back() * ir::ByteSize(type)});
   }
 
   void CountElementwise(size_t k) {

@@ -243,9 +243,8 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted, bo
     return schedules;
   }
   const bool is_searched = only_first && wanted.empty();
-  for (const mapping::Ranked& ranked :
-       is_searched ? mapping::Search(*layer, card_, limit).best
-                   : mapping::AllMappings(*layer, card_)) {
+  for (const mapping::Ranked& ranked : is_searched ? mapping::Search(*layer, card_, limit).best
+                                                   : mapping::AllMappings(*layer, card_)) {
     CardSchedule schedule;
     schedule.cycles = ranked.cycles;
     for (const auto& [name, value] : ranked.mapping.Values()) schedule.choice[name] = value;

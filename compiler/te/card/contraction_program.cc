@@ -566,15 +566,13 @@ class ContractionGroup::Builder {
               : step.tensor != nullptr ? "memcpy"
                                        : std::string_view(tensors.forms[i]->family));
       // A piece has no place among the sums of all rows.
-      const bool is_of_piece =
-          t_.stream && t_.stream->pieces > 1 && places[i] == level.contracted;
+      const bool is_of_piece = t_.stream && t_.stream->pieces > 1 && places[i] == level.contracted;
       if (places[i] >= 0 && !is_of_piece) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
       if (is_row || is_place[i]) continue;
       if (t_.stream) {
         const bool is_loaded = t_.stream->results_by_smem && step.tensor != nullptr && !is_sums;
         // One block or piece leaves while the next one is computed.
-        const bool is_one_of_many =
-            t_.stream->pieces > 1 || (in_blocks() && t_.stream->parts == 1);
+        const bool is_one_of_many = t_.stream->pieces > 1 || (in_blocks() && t_.stream->parts == 1);
         const bool leaves = is_one_of_many && i == level.steps.result;
         if (is_loaded || leaves) s[tensors.values[i]].DoubleBuffer();
         continue;
