@@ -17,7 +17,8 @@ namespace {
 using ir::ExprKind;
 
 bool IsVector(const Operation& operation) {
-  return ElementCount(operation.shape) <= std::max<int64_t>(1, operation.shape.back());
+  const Shape& shape = operation.shape;
+  return ElementCount(shape) <= (shape.empty() ? 1 : std::max<int64_t>(1, shape.back()));
 }
 
 // Whether each load is of the element at all axes, or of a vector's at the last axis or 0, and no other value depends on
@@ -31,7 +32,8 @@ bool ReadsByAxes(const GraphState& graph, const Operation& compute) {
     }
     const Operation& read = *graph.producers.at(ir::Buffer(e.buffer())).first;
     if (read.shape == compute.shape) return operands == compute.axes;
-    if (!IsVector(read) || operands.empty()) return false;
+    if (!IsVector(read)) return false;
+    if (operands.empty()) return true;
     const bool has_channels = read.shape.back() == compute.shape.back();
     return std::all_of(operands.begin(), operands.end() - 1,
                        [](Expr index) { return index.IsInt(0); }) &&
