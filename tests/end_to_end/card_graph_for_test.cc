@@ -69,6 +69,12 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
     };
     at = std::find_if(schedules.begin(), schedules.end(), is_cut) - schedules.begin();
     if (at == schedules.size()) at = 0;
+  } else if (choice >= kBlocksChoice) {
+    std::vector<size_t> in_blocks;
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      if (schedules[i].choice.contains("blocks")) in_blocks.push_back(i);
+    }
+    at = in_blocks.empty() ? 0 : in_blocks[(choice - kBlocksChoice) % in_blocks.size()];
   }
   // Floats whose sum is cut into parts are added in another order than the expression says.
   for (size_t i = 0; i < schedules.size() && ir::IsFloat(y.type()); ++i) {
@@ -89,7 +95,8 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
   Result result = {.inputs = inputs,
                    .output = ir::Tensor(y.type(), y.shape()),
                    .run = {},
-                   .function = *function};
+                   .function = *function,
+                   .choice = schedules[at].choice};
   std::vector<simulator::Argument> arguments;
   for (size_t i = 0; i < inputs.size(); ++i) {
     inputs[i].shape = program->params[i].shape;

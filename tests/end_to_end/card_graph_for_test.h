@@ -12,6 +12,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/te/card/card_schedule.h"
 #include "compiler/te/graph.h"
 #include "isa/machine.h"
 #include "simulator/simulator.h"
@@ -39,6 +40,7 @@ struct Result {
   ir::Tensor output;
   simulator::RunResult run;
   ir::Function function;  // after the passes
+  te::CardChoice choice;
 };
 
 // Values for the placeholders of the graph.
@@ -49,6 +51,9 @@ absl::StatusOr<ir::Tensor> Meaning(const te::Tensor& y, std::vector<ir::Tensor> 
 
 // Stands for the cheapest schedule that makes a group of each contraction.
 inline constexpr size_t kCutChoice = -1;
+// This and more: the schedule of that number, from 0 on again, of those whose contraction's results lie in blocks of
+// channels; the cheapest if there is none.
+inline constexpr size_t kBlocksChoice = size_t{1} << 32;
 
 // Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it. `by_vector`: as
 // CardGroup::Create has it.

@@ -178,13 +178,14 @@ TEST(CardGraphsTest, RandomElementwiseGraphs) {
 }
 
 // A convolution of i8, in f16.
-Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::string& name) {
+Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::string& name,
+                         int64_t channels = 0) {
   const int64_t kh = random.Pick(1, std::min<int64_t>(3, x.shape()[0]));
   const int64_t kw = random.Pick(1, std::min<int64_t>(3, x.shape()[1]));
   const int64_t stride = random.Pick(1, 2);
   const int64_t pad = random.OneIn(2) ? 0 : random.Pick(1, 2);
   const int64_t h = x.shape()[0], w = x.shape()[1], ci = x.shape()[2];
-  const int64_t co = random.Of<int64_t>({1, 24, 40, 64, 65, 128, 192});
+  const int64_t co = channels > 0 ? channels : random.Of<int64_t>({1, 24, 40, 64, 65, 128, 192});
   Tensor image = x;
   if (pad > 0) {
     image = g.Compute("P" + name, {h + 2 * pad, w + 2 * pad, ci}, [&](Expr i, Expr j, Expr c) {
@@ -231,6 +232,38 @@ TEST(CardGraphsTest, RandomConvolutions) {
     const size_t choice = random.OneIn(2) ? 0 : random.OneIn(3) ? kCutChoice : random.Pick(0, 400);
     MustAgree(y, machine, choice, seed, exceptions);
   });
+}
+
+// Results in blocks of channels: of convolutions of any window, stride and padding, with vectors of channels,
+// scalars and inputs of the output's shape behind them, under any mapping and tiling.
+TEST(CardGraphsTest, ResultsInBlocks) {
+  ForRandomSeeds(40, /*most_scalar=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
+    const isa::Machine machine =
+        TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 64),
+                               StrCat("core.wmem_kib=", random.Of<int64_t>({128, 256, 1024})),
+                               StrCat("card.clusters=", random.Pick(1, 5)),
+                               StrCat("cluster.cores=", random.Of<int64_t>({1, 2, 4}))});
+    Graph g("random");
+    const Tensor x = g.Placeholder("X",
+                                   {random.Pick(1, 13), random.OneIn(3) ? 1 : random.Pick(1, 13),
+                                    random.Of<int64_t>({3, 16, 64, 100})},
+                                   Type::kI8);
+    const int64_t channels = random.Of<int64_t>({128, 192, 256, 320});
+    const Tensor sums = RandomConvolution(random, g, x, "1", channels);
+    RandomGraph steps(random, g, sums);
+    const Tensor y = steps.MakeOf(sums, "Y", static_cast<int>(random.Pick(0, 3)));
+    SCOPED_TRACE(absl::StrJoin(x.shape(), "x") + " to " + absl::StrJoin(y.shape(), "x"));
+    MustAgree(y, machine, kBlocksChoice + random.Pick(0, 100000), seed, exceptions);
+  });
+  // Such schedules are there.
+  Graph g("product");
+  const Tensor x = g.Placeholder("X", {5, 7, 64}, Type::kI8);
+  Random random(1);
+  const Tensor y = RandomConvolution(random, g, x, "1", 256);
+  const isa::Machine machine = TestMachine("mlu270");
+  const auto result = OnCard(y, machine, kBlocksChoice, Inputs(y, 1, ir::Values::kExact));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->choice.at("blocks"), 1);
 }
 
 // A convolution of i8 by `channels` filters of window x window, its sums scaled and cast.
