@@ -172,8 +172,8 @@ class RandomGraph {
 
   Tensor Lanes(const Tensor& t, const std::string& name) {
     StrAppend(&text_, " lanes");
-    // With another tensor, of the last dimensions alone.
-    Shape shape(t.shape().begin() + random_.Pick(0, t.rank() - 1), t.shape().end());
+    // With another tensor, of the last dimensions alone, or of none.
+    Shape shape(t.shape().begin() + random_.Pick(0, t.rank()), t.shape().end());
     const Tensor other = Input(shape);
     const int64_t kind = random_.Pick(0, 2);
     return At(name, t.shape(), [&](const Axes& at) {

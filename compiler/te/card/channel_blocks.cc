@@ -115,8 +115,8 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
   const auto element = [&](const Operation& operation, const Axes& at) {
     if (&operation == &end) return own.at(&end)(Axes{at[1], at[0], at[2]});
     const Tensor& tensor = own.at(&operation);
-    if (tensor.rank() == 3) return tensor(at);
-    if (tensor.shape() == blocked({end.shape.back()})) return tensor(Axes{at[1], at[2]});
+    if (operation.shape == end.shape) return tensor(at);
+    if (ElementCount(operation.shape) > 1) return tensor(Axes{at[1], at[2]});
     return tensor(Axes(tensor.rank(), g.context().Int(g.index_type(), 0)));
   };
   const std::function<Expr(Expr, const Axes&)> rewrite = [&](Expr e, const Axes& at) -> Expr {

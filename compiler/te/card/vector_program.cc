@@ -211,8 +211,10 @@ Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape,
 Tensor VectorGroup::Builder::Make(size_t i) {
   const VectorNode& node = list_[i];
   switch (node.kind) {
-    case Kind::kInput:
-      return Tensor(graph_.state(), node.input, node.output);
+    case Kind::kInput: {
+      const Tensor input(graph_.state(), node.input, node.output);
+      return node.shape.empty() ? graph_.Reshape(input, {1}) : input;
+    }
     case Kind::kCopy:
       if (layout_.nodes[i].is_inlined) return Tensor();
       return Compute(StrCat(node.name, ".", i), node.shape,
