@@ -254,7 +254,7 @@ TEST(OperatorsTest, TilesThatFillTheMemory) {
 TEST(OperatorsTest, RandomCases) {
   const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
   const char* seed_text = std::getenv("POLYNAO_SEED");
-  const int count = count_text != nullptr ? std::atoi(count_text) : 1600;
+  const int count = count_text != nullptr ? std::atoi(count_text) : 700;
   const unsigned seed = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
   SCOPED_TRACE(testing::Message() << "POLYNAO_SEED=" << seed);
   std::mt19937 random(seed);

@@ -83,7 +83,7 @@ class ProgramMaker {
 };
 
 TEST(JoinRandomTest, EveryStrategyKeepsTheMeaning) {
-  const int64_t cases = FuzzCases(150);
+  const int64_t cases = FuzzCases(80);
   const auto first = static_cast<int64_t>(FuzzSeed());
   std::map<std::string, int> joined;
   for (int64_t seed = first; seed < first + cases; ++seed) {

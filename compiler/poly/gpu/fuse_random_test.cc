@@ -40,7 +40,7 @@ GpuOptions OptionsOf(RandomPipeline& pipeline) {
 
 TEST(GpuFuseRandomTest, FusedPipelinesMeanTheSame) {
   const uint64_t first = FuzzSeed();
-  const auto count = static_cast<uint64_t>(FuzzCases(60));
+  const auto count = static_cast<uint64_t>(FuzzCases(30));
   const Target target{.name = "cuda"};
   int fused = 0, registers = 0;
   ShimBatch batch;

@@ -160,7 +160,7 @@ bool IsPacked(const ScheduleReport& report) {
 }
 
 TEST(PackRandomTest, KeepsTheMeaning) {
-  const int64_t cases = FuzzCases(100);
+  const int64_t cases = FuzzCases(60);
   const auto first = static_cast<int64_t>(FuzzSeed());
   int packed = 0;
   for (int64_t seed = first; seed < first + cases; ++seed) {
@@ -187,7 +187,7 @@ TEST(PackRandomTest, KeepsTheMeaning) {
 }
 
 TEST(PackRandomTest, KeepsTheMeaningCompiled) {
-  const int64_t cases = FuzzCases(8);
+  const int64_t cases = FuzzCases(4);
   const auto first = static_cast<int64_t>(FuzzSeed());
   for (int64_t seed = first; seed < first + cases; ++seed) {
     const std::string text = Maker(static_cast<uint64_t>(seed), true).Make();
