@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "base/files.h"
@@ -103,27 +105,41 @@ struct Taken {
 // Of more stores than this another schedule is looked for, of so many.
 constexpr double kFewStores = 500;
 constexpr size_t kOtherSchedules = 12;
+constexpr size_t kLookedAt = 8;  // of schedules for each that is tried: many differ little
 
 absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Target& target,
                            const std::vector<std::string>& without) {
-  Taken taken;
-  ASSIGN_OR_RETURN(taken.function, AfterPasses(op, c, target, without));
-  if (!IsCard(target.name) || !op.schedules || !without.empty()) return taken;
-  double stores = StoredElements(taken.function.body);
-  if (stores <= kFewStores) return taken;
+  absl::StatusOr<ir::Function> first = AfterPasses(op, c, target, without);
+  const bool may_differ = IsCard(target.name) && op.schedules && without.empty();
+  if (!may_differ) RETURN_IF_ERROR(first.status());
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double stores = first.ok() ? StoredElements(first->body) : kNone;
+  const absl::Status status = first.status();
+  std::optional<Taken> taken;
+  if (first.ok()) taken = {.function = *std::move(first)};
+  if (!may_differ || stores <= kFewStores) return *std::move(taken);
   const auto ranked = op.schedules(c, target);
-  if (!ranked.ok() || ranked->size() < 2) return taken;  // The user has named all choices.
-  for (const size_t i : SearchOrder(*ranked, kOtherSchedules)) {
+  const bool has_others = ranked.ok() && ranked->size() > 1;  // else the user has named all choices
+  size_t tried = 0;
+  std::set<kernels::ScheduleChoice> known;
+  for (const size_t i :
+       has_others ? SearchOrder(*ranked, kLookedAt * kOtherSchedules) : std::vector<size_t>()) {
     OperatorCase other = c;
     other.schedule = (*ranked)[i].choice;
+    // Pieces in which results leave change no nest of what comes before.
+    kernels::ScheduleChoice in_one_piece = other.schedule;
+    in_one_piece.erase("pieces");
+    if (!known.insert(std::move(in_one_piece)).second) continue;
+    if (++tried > kOtherSchedules) break;
     absl::StatusOr<ir::Function> built = AfterPasses(op, other, target, without);
-    const double left = built.ok() ? StoredElements(built->body) : stores;
+    const double left = built.ok() ? StoredElements(built->body) : kNone;
     if (left >= stores) continue;
     stores = left;
     taken = {.function = *std::move(built), .instead = other.schedule};
     if (stores <= kFewStores) break;
   }
-  return taken;
+  if (!taken) return status;
+  return *std::move(taken);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ absl::Span<const ResultTable> CardTables();
 absl::Span<const ResultTable> CpuTables();
 absl::Span<const ResultTable> DenseTables();
 absl::Span<const ResultTable> LicmTables();
+// Of layers on the card that nobody tuned.
+absl::Span<const ResultTable> LayerTables();
 // Of programs for the card that nobody scheduled.
 absl::Span<const ResultTable> NestTables();
 // All of them.
