@@ -74,8 +74,7 @@ absl::StatusOr<Table> LayerNetworks(ResultFolder& results) {
       cells.push_back(Mean(on.efficiencies));
       cells.push_back(on.efficiencies.empty()
                           ? ""
-                          : StrCat(Fixed(*least, 2), " ",
-                                   on.least.substr(on.least.find('/') + 1)));
+                          : StrCat(Fixed(*least, 2), " ", on.least.substr(on.least.find('/') + 1)));
     }
     table.rows.push_back(std::move(cells));
   }
@@ -95,11 +94,10 @@ absl::StatusOr<Table> LayerModel(ResultFolder& results) {
     ASSIGN_OR_RETURN(ResultFile file, results.Read(name));
     if (file.Rows().empty()) return InvalidInput(name, ": expected rows, found none");
     const ordered_json& means = file.Rows().back();
-    table.rows.push_back({what, Fixed(file.Number(means, {"cases"}), 0),
-                          Fixed(file.Number(means, {"simulated"}), 0),
-                          Fixed(file.Number(means, {"mean_rank"}), 3),
-                          Fixed(file.Number(means, {"mean_regret"}), 3),
-                          Fixed(file.Number(means, {"largest_regret"}), 3)});
+    table.rows.push_back(
+        {what, Fixed(file.Number(means, {"cases"}), 0), Fixed(file.Number(means, {"simulated"}), 0),
+         Fixed(file.Number(means, {"mean_rank"}), 3), Fixed(file.Number(means, {"mean_regret"}), 3),
+         Fixed(file.Number(means, {"largest_regret"}), 3)});
     RETURN_IF_ERROR(file.Status());
   }
   return table;

@@ -45,7 +45,8 @@ absl::StatusOr<std::string> Fill(absl::string_view name, const std::string& resu
 
 std::vector<ResultTable> ResultTables() {
   std::vector<ResultTable> tables;
-  for (const auto list : {CardTables(), CpuTables(), DenseTables(), LayerTables(), LicmTables(), NestTables()}) {
+  for (const auto list :
+       {CardTables(), CpuTables(), DenseTables(), LayerTables(), LicmTables(), NestTables()}) {
     tables.insert(tables.end(), list.begin(), list.end());
   }
   return tables;

@@ -199,12 +199,12 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }
-  if (m.pieces < 1 || m.pieces > shares.core_rows ||
+  if (m.pieces < 1 || shares.core_rows % m.pieces != 0 ||
       (m.pieces > 1 && (m.parts == 1 || (!m.results_by_smem && !m.StoresBlocks(layer))))) {
     return StrCat("pieces = ", m.pieces, " of ", shares.core_rows,
-                  " rows of a core: expected no more than rows, and 1 if sums are not in parts or "
-                  "a core's results "
-                  "are stored together");
+                  " rows of a core: expected a divisor, and 1 if sums are not in parts or a core's "
+                  "results are stored "
+                  "together");
   }
   if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";

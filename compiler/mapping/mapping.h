@@ -31,7 +31,7 @@ struct Mapping {
   // Of the image what a part of the filters is multiplied by comes with that part: for filters or images of which a
   // core has no room for all.
   bool image_in_parts = false;
-  // Runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums that
+  // Equal runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums that
   // are added up part by part, for all rows together.
   int64_t pieces = 1;
   // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to

@@ -202,8 +202,9 @@ TEST(MappingTest, PiecesOverlap) {
   EXPECT_EQ(SharesOf(layer, card, m).piece_pixels, 7 * 14);
   EXPECT_LT(CostOf(layer, card, m).cycles(), whole);
   EXPECT_EQ(nmem - NeedsOf(layer, card, m).nmem, 196 * 64 * 8 - 98 * 64 * 8 - 196 * 64 * 4);
-  m.pieces = 15;
-  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("pieces = 15 of 14 rows of a core"));
+  m.pieces = 4;
+  EXPECT_THAT(WhyNot(layer, card, m),
+              HasSubstr("pieces = 4 of 14 rows of a core: expected a divisor"));
   EXPECT_THAT(WhyNot(layer, card, {.across = 4, .pieces = 2, .results_by_smem = true}),
               HasSubstr("1 if sums are not in parts"));
 }

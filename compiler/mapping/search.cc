@@ -69,8 +69,8 @@ void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Ma
   for (m.block = m.parts == 1 || m.image_in_parts ? isa::kTensorLanes : most; m.block <= most;
        m.block += isa::kTensorLanes) {
     const int64_t rows = m.parts == 1 ? 1 : SharesOf(layer, card, m).core_rows;
-    for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); m.pieces *= 2) {
-      if (m.pieces > 1 && !may_gain(m)) continue;
+    for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); ++m.pieces) {
+      if (rows % m.pieces != 0 || (m.pieces > 1 && !may_gain(m))) continue;
       if (WhyNot(layer, card, m).empty()) visit(m);
     }
     m.pieces = 1;
