@@ -46,6 +46,13 @@ std::string Mean(const std::vector<double>& values) {
   return values.empty() ? "" : Fixed(std::exp(logarithms / static_cast<double>(values.size())), 3);
 }
 
+// "0.14 conv2d/7x7x960,960x3x3x1/groups=960".
+std::string Least(const Class::OnMachine& on) {
+  if (on.efficiencies.empty()) return "";
+  const double least = *std::min_element(on.efficiencies.begin(), on.efficiencies.end());
+  return StrCat(Fixed(least, 2), " ", on.least.substr(on.least.find('/') + 1));
+}
+
 absl::StatusOr<Table> LayerNetworks(ResultFolder& results) {
   ASSIGN_OR_RETURN(ResultFile first, results.Read("cycles/mlu270.json"));
   ASSIGN_OR_RETURN(ResultFile second, results.Read("cycles/mlu370.json"));
@@ -70,11 +77,8 @@ absl::StatusOr<Table> LayerNetworks(ResultFolder& results) {
   for (const Class& c : classes) {
     std::vector<std::string> cells = {c.name, StrCat(c.on[0].efficiencies.size())};
     for (const Class::OnMachine& on : c.on) {
-      const auto least = std::min_element(on.efficiencies.begin(), on.efficiencies.end());
       cells.push_back(Mean(on.efficiencies));
-      cells.push_back(on.efficiencies.empty()
-                          ? ""
-                          : StrCat(Fixed(*least, 2), " ", on.least.substr(on.least.find('/') + 1)));
+      cells.push_back(Least(on));
     }
     table.rows.push_back(std::move(cells));
   }
@@ -103,6 +107,40 @@ absl::StatusOr<Table> LayerModel(ResultFolder& results) {
   return table;
 }
 
+// Machines whose sizes and rates were drawn from those of sweeps, to see that nothing fits the named ones alone.
+struct Drawn {
+  const char *file, *machine, *changes;
+};
+constexpr Drawn kDrawn[] = {
+    {"cycles/drawn-1.json", "i8, mlu270",
+     "card.clusters=3 cluster.cores=8 core.nmem_kib=1024 cluster.smem_kib=1024 tensor.macs_i8=2048 "
+     "vector.bytes=256"},
+    {"cycles/drawn-2.json", "f16, mlu370",
+     "card.clusters=6 cluster.cores=8 core.nmem_kib=1024 core.wmem_kib=512 vector.bytes=64"},
+    {"cycles/drawn-3.json", "i8, mlu270",
+     "card.clusters=6 cluster.cores=2 core.nmem_kib=256 core.wmem_kib=512 cluster.smem_kib=1024 "
+     "tensor.macs_i8=8192 "
+     "vector.bytes=64"}};
+
+absl::StatusOr<Table> LayersOnDrawnMachines(ResultFolder& results) {
+  Table table = {{"machine", "with", "layers", "efficiency", "least"}, {}};
+  for (const Drawn& drawn : kDrawn) {
+    ASSIGN_OR_RETURN(ResultFile file, results.Read(drawn.file));
+    Class::OnMachine on;
+    for (const ordered_json& row : file.Rows()) {
+      Add(on, file.Number(row, {"bound"}) / std::max(1.0, file.Number(row, {"cycles"})),
+          file.Text(row, {"case"}));
+    }
+    table.rows.push_back({drawn.machine, drawn.changes, StrCat(on.efficiencies.size()),
+                          Mean(on.efficiencies), Least(on)});
+    RETURN_IF_ERROR(file.Status());
+  }
+  return table;
+}
+
+constexpr char kDrawnCommand[] =
+    "./nao cycles layers95 --config=mlu270 --set .. --untuned "
+    "--json=benchmarks/results/cycles/drawn-1.json, with the changes of each line of the table";
 constexpr char kCyclesCommand[] =
     "./nao cycles tensorize48 resnet50 resnet50_train layers95 --untuned "
     "--json=benchmarks/results/cycles/mlu270.json; ./nao cycles layers95_f16 --config=mlu370 "
@@ -114,6 +152,7 @@ constexpr char kModelCommand[] =
     "--json=benchmarks/results/cycles/model-mlu370.json";
 
 constexpr ResultTable kTables[] = {{"layers95/networks", kCyclesCommand, LayerNetworks},
+                                   {"layers95/drawn", kDrawnCommand, LayersOnDrawnMachines},
                                    {"layers95/model", kModelCommand, LayerModel}};
 
 }  // namespace
