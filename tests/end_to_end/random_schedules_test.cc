@@ -27,7 +27,7 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
   const char* seed_text = std::getenv("POLYNAO_SEED");
   const int count = count_text != nullptr ? std::atoi(count_text) : 60;
   unsigned seed = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
-  int ran = 0;
+  int ran = 0, refused = 0;
   for (int round = 0; round < count; ++round, ++seed) {
     SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
     Draw draw(seed);
@@ -52,7 +52,13 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
                         absl::StrJoin(settings.overrides, " "), ": ",
                         kernels::ChoiceText(c->schedule)));
     const absl::StatusOr<CaseReport> report = RunCase(*c, settings);
-    EXPECT_TRUE(report.ok()) << report.status();
+    // A schedule that somebody names may leave scalar code, which does not reach weights in WMEM; one in 700 does.
+    if (absl::StrContains(report.status().message(),
+                          "the scalar unit of a DianNao core does not reach")) {
+      ++refused;
+    } else {
+      EXPECT_TRUE(report.ok()) << report.status();
+    }
     if (report.ok()) EXPECT_TRUE(report->ok) << report->max_abs_error;
     // Scalar code in place of an instruction takes hundreds of times as long: such schedules are not chosen.
     c->schedule.clear();
@@ -72,6 +78,7 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
     if (HasFailure() && count_text == nullptr) return;
   }
   EXPECT_GT(2 * ran, count);
+  EXPECT_LE(refused, 1 + count / 300);
 }
 
 // The cost model's first choices leave scalar code here; of the second and third not even programs come, since the
