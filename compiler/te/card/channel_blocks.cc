@@ -96,7 +96,7 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
   // Pixels, blocks, channels of one; of a vector without the first.
   const auto blocked = [&](const Shape& shape) -> Shape {
     const int64_t all = ElementCount(shape), channels = end.shape.back();
-    if (all < channels) return shape;
+    if (all < channels) return {all};
     Shape blocks = {channels / isa::kTensorLanes, isa::kTensorLanes};
     if (shape == end.shape) blocks.insert(blocks.begin(), all / channels);
     return blocks;
@@ -116,8 +116,8 @@ BlockReader ReadBlocks(const Tensor& output, const Operation& end) {
     if (&operation == &end) return own.at(&end)(Axes{at[1], at[0], at[2]});
     const Tensor& tensor = own.at(&operation);
     if (operation.shape == end.shape) return tensor(at);
-    if (ElementCount(operation.shape) > 1) return tensor(Axes{at[1], at[2]});
-    return tensor(Axes(tensor.rank(), g.context().Int(g.index_type(), 0)));
+    if (tensor.rank() == 2) return tensor(Axes{at[1], at[2]});
+    return tensor(Axes{g.context().Int(g.index_type(), 0)});
   };
   const std::function<Expr(Expr, const Axes&)> rewrite = [&](Expr e, const Axes& at) -> Expr {
     if (e.Is(ExprKind::kLoad)) {
