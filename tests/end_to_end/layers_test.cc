@@ -322,10 +322,15 @@ int64_t ScalarStores(const Words& words, const std::string& type, const CaseSett
   return stores;
 }
 
+// Types take turns on the machines; with POLYNAO_RANDOM_CASES each runs on all of them.
 void RunOnCard(const std::vector<Words>& cases, const Strings& configs) {
+  const bool all = std::getenv("POLYNAO_RANDOM_CASES") != nullptr;
+  size_t turn = 0;
   for (const Words& words : cases) {
-    for (const std::string& config : configs) {
-      for (const std::string& type : words.types) {
+    for (const std::string& type : words.types) {
+      ++turn;
+      for (const std::string& config : configs) {
+        if (!all && config != configs[turn % configs.size()]) continue;
         CaseSettings settings;
         settings.config = config;
         MustRun(words, type, settings);
