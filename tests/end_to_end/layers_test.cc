@@ -2,6 +2,7 @@
 // plain loops, bit for bit.
 
 #include <array>
+#include <cstdlib>
 #include <random>
 #include <set>
 
