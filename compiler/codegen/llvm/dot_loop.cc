@@ -48,8 +48,8 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
   // Sums are loaded where they are stored.
   ir::Context& c = store.context();
   if (loads.at(instruction.sums) != c.Load(store.buffer(), store.indices())) return {};
-  for (const auto& [parameter, load] : loads) {
-    if (parameter != instruction.sums && Buffer(load.buffer()) == store.buffer()) return {};
+  const auto fits = [&](Buffer parameter, Expr load) {
+    if (parameter != instruction.sums && Buffer(load.buffer()) == store.buffer()) return false;
     Expr in_meaning;
     // The meaning's own access, of which there is one.
     const auto find = [&](Expr e, const auto& self) -> void {
@@ -61,13 +61,22 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
                                       std::pair(nest.inner.var(), meaning->inner.var())}) {
       const auto step = StepOf(Buffer(load.buffer()), load.operands(), own, analyzer);
       const auto right = StepOf(parameter, in_meaning.operands(), wanted, analyzer);
-      if (!step || step != right) return {};
+      if (!step || step != right) return false;
     }
+    return true;
+  };
+  Expr& a = loads.at(instruction.a);
+  Expr& b = loads.at(instruction.b);
+  // A product of two operands of one type may have them in either order.
+  if (a.type() == b.type() && !fits(instruction.a, a)) std::swap(a, b);
+  if (!fits(instruction.sums, loads.at(instruction.sums)) || !fits(instruction.a, a) ||
+      !fits(instruction.b, b)) {
+    return {};
   }
   return {.instruction = &instruction,
           .store = store,
-          .a = loads.at(instruction.a),
-          .b = loads.at(instruction.b),
+          .a = a,
+          .b = b,
           .lane = nest.outer.var(),
           .q = nest.inner.var(),
           .iterations = lanes};

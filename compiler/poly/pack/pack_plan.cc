@@ -22,6 +22,8 @@ constexpr double kTileCycles = 40;
 constexpr double kLineCycles = 0.75;
 // The part of the shorter one of computing and reading memory that does not overlap with the other.
 constexpr double kNotOverlapped = 0.125;
+// Operands loaded for a product of tiles, over the fewest there can be: as many are as good.
+constexpr double kNearlyFewest = 1.1;
 // A way of the cache holds lines of each array that streams through.
 constexpr int64_t kMostVectors = 6;
 
@@ -123,9 +125,10 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
                           ? units * static_cast<double>(shape.unit_cycles) +
                                 (rows + column_lines) * kLineCycles + column_lines * far_cycles
                           : std::max({units / kPerCycle, (rows + vectors) / kPerCycle, kLatency});
-  // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on
-  // many pages of memory, which take longer to find.
-  const double elements = (!has_tiles ? 2 : plan.keeps_rows ? 4 : 6) * rows * vectors;
+  // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
+  // pages of memory, which take as long to find again.
+  const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;
+  const double elements = (has_tiles ? 2 : 1) * page_factor * 2 * rows * vectors;
   const double own = plan.shares_columns ? tiles : panels;
   const double common = plan.shares_columns ? panels : tiles;
   const double cores = std::max(std::min<double>(machine.cores, own), 1.0);
@@ -134,16 +137,17 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double work = tiles * panels * (steps * step + blocks * (elements + kTileCycles)) * balance;
   const double row_elements = tiles * rows * sums;
   const double column_elements = panels * static_cast<double>(plan.width()) * sums;
-  const double own_elements = plan.shares_columns ? row_elements : column_elements;
   const double common_elements = plan.shares_columns ? column_elements : row_elements;
   const double common_blocks = Tiles(common, plan.most_common);
   const bool is_own_packed = plan.shares_columns ? shape.rows_in_place : shape.columns_before;
   const bool is_common_packed = plan.shares_columns ? shape.columns_before : shape.rows_in_place;
-  // Bytes side by side are copied together.
-  const double copy_cycles = kPackCycles * (has_tiles ? shape.operand_bytes / 4.0 : 1);
-  const double packed = ((is_own_packed ? 0 : own_elements * common_blocks) +
-                         (is_common_packed ? 0 : common_elements)) *
-                        copy_cycles;
+  // Bytes of a row lie side by side and are copied together.
+  const double row_copies = row_elements * (has_tiles ? shape.operand_bytes / 4.0 : 1);
+  const double own_copies = plan.shares_columns ? row_copies : column_elements;
+  const double common_copies = plan.shares_columns ? column_elements : row_copies;
+  const double packed =
+      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies)) *
+      kPackCycles;
   const double own_blocks = std::max(Tiles(own, plan.most_own), cores);
   // Of rows that stay in the nearest cache the steps have it.
   const double stream =
@@ -156,7 +160,7 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double columns = shape.outer_columns * shape.columns;
   const double bytes =
       static_cast<double>(shape.operand_bytes) * (shape.rows * sums + columns * sums) +
-      static_cast<double>(shape.bytes) * 2 * blocks * shape.rows * columns;
+      static_cast<double>(shape.bytes) * 2 * page_factor * blocks * shape.rows * columns;
   // Cores that have no part do not read either.
   const double others = machine.cores > 1 ? (cores - 1) / (machine.cores - 1) : 0;
   const double scaling = 1 + (machine.memory_scaling - 1) * others;
@@ -205,11 +209,24 @@ std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machin
     }
     return sizes;
   }
-  for (int64_t rows = 1; rows < shape.registers; ++rows) {
-    for (int64_t vectors = 1; vectors < shape.registers; ++vectors) {
-      // Operands of the shorter side stay, those of the other one come and go.
-      if (rows * vectors + std::min(rows, vectors) + 1 <= shape.registers)
-        sizes.push_back({rows * shape.unit_rows, vectors});
+  // Operands of the shorter side stay, those of the other one come and go. Of what has a use, those are taken that load
+  // the fewest operands for a product, or nearly so: 2 x 2 tiles, 6 x 1 of a narrow result.
+  const auto lanes = static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes);
+  const double most_rows = std::ceil(shape.rows / static_cast<double>(shape.unit_rows));
+  const double most_vectors = std::ceil(shape.columns / lanes);
+  const auto loads = [](int64_t rows, int64_t vectors) {
+    return static_cast<double>(rows + vectors) / static_cast<double>(rows * vectors);
+  };
+  double fewest = std::numeric_limits<double>::infinity();
+  for (const bool counts : {true, false}) {
+    for (int64_t rows = 1; rows < shape.registers && (rows == 1 || rows <= most_rows); ++rows) {
+      for (int64_t vectors = 1; rows * vectors + std::min(rows, vectors) + 1 <= shape.registers &&
+                                (vectors == 1 || vectors <= most_vectors);
+           ++vectors) {
+        if (counts) fewest = std::min(fewest, loads(rows, vectors));
+        if (!counts && loads(rows, vectors) <= kNearlyFewest * fewest)
+          sizes.push_back({rows * shape.unit_rows, vectors});
+      }
     }
   }
   return sizes;

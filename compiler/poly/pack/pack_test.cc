@@ -313,6 +313,37 @@ TEST(PackTest, ColumnsOfConstantsArePackedBefore) {
   }
 }
 
+// A product of one row whose weights come from memory: all cores read a part of them, since one alone does not use what
+// the memory gives.
+TEST(PackTest, CoresShareTheColumnsOfOneRow) {
+  for (const char* type : {"f32", "i8"}) {
+    const std::string sum = type[0] == 'f' ? "f32" : "i32";
+    const auto wide = [&](const std::string& operand) {
+      return sum == "i32" ? StrCat("cast(i32, ", operand, ")") : operand;
+    };
+    const std::string text =
+        StrCat("func f(A: ", type, "[1, 300] in, B: ", type, "[512, 300] in, C: ", sum,
+               "[1, 512] out) {\n  for (i, 0, 1) { for (j, 0, 512) {\n    C[i, j] = ",
+               sum == "i32" ? "0" : "0.0", "\n    for (k, 0, 300) { C[i, j] = C[i, j] + ",
+               wide("A[i, k]"), " * ", wide("B[j, k]"), " } } }\n}\n");
+    const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+    ASSERT_TRUE(function.ok()) << function.status();
+    ScheduleOptions options;
+    options.machine = SmallMachine();
+    options.constants = {"B"};
+    if (sum == "i32") {
+      options.machine.vector_bytes = 64;
+      options.machine.features = {"avx512vnni"};
+    }
+    ir::Function run = *function;
+    const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    ASSERT_TRUE(report->before.has_value()) << report->ToString();
+    EXPECT_THAT(ir::Print(run), HasSubstr("parallel (")) << report->ToString();
+    EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "");
+  }
+}
+
 // A function whose size is not known has no place for panels, and one that
 // stores its weights no constants.
 TEST(PackTest, OtherColumnsArePackedInTheRun) {

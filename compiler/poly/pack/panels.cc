@@ -270,7 +270,7 @@ Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bo
 // Zeros behind the sums of a block, up to a whole step.
 Stmt PanelWriter::RowPadding(Buffer panels, Expr place, Expr i, const SumBlock& block) const {
   const Expr depth = block.depth();
-  return LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kSerial, [&](Expr k) {
+  return LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kVectorize, [&](Expr k) {
     return c_.Store(panels, {place, i, Plus(depth, k)}, Zero(panels));
   });
 }
