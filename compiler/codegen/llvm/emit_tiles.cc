@@ -141,7 +141,7 @@ absl::Status Emitter::EmitTileLoop(const TileLoop& loop, bool from_zero) {
 
 // Where tiles are used: all registers hold whole ones.
 void Emitter::ConfigureTiles() {
-  constexpr const char* kName = "tiles";
+  constexpr const char* kName = "tiles.shape";
   llvm::GlobalVariable* config = module_.getNamedGlobal(kName);
   if (config == nullptr) {
     const auto tile = std::find_if(options_.instructions.begin(), options_.instructions.end(),
@@ -163,7 +163,7 @@ void Emitter::ConfigureTiles() {
 
 // A function of the module that returns 0 if the process may use tiles. It asks the system once.
 llvm::Function* Emitter::AskForTiles() {
-  constexpr const char* kName = "ask_for_tiles";
+  constexpr const char* kName = "tiles.ask";
   if (llvm::Function* made = module_.getFunction(kName)) return made;
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   auto* ask = llvm::Function::Create(llvm::FunctionType::get(b_.getInt64Ty(), false),
@@ -172,7 +172,7 @@ llvm::Function* Emitter::AskForTiles() {
   ask->addFnAttr(llvm::Attribute::NoInline);
   auto* may =
       new llvm::GlobalVariable(module_, b_.getInt8Ty(), /*isConstant=*/false,
-                               llvm::GlobalValue::InternalLinkage, b_.getInt8(0), "may_use_tiles");
+                               llvm::GlobalValue::InternalLinkage, b_.getInt8(0), "tiles.granted");
   auto* entry = BasicBlock::Create(context_, "entry", ask);
   auto* first = BasicBlock::Create(context_, "first", ask);
   auto* again = BasicBlock::Create(context_, "again", ask);
