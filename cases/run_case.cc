@@ -95,7 +95,7 @@ absl::Status RunHere(const Operator& op, const OperatorCase& c, const Target& ta
   RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
   const std::vector<ir::Argument> arguments = Arguments(tensors);
   ASSIGN_OR_RETURN(const codegen::Executable executable,
-                   codegen::FindBackEnd(target.name).Load(function, {}));
+                   codegen::FindBackEnd(target.name).Load(function, {.wide_vectors = true}));
   report.compile_ms = MillisecondsSince(start);
   const Clock::time_point run_start = Clock::now();
   RETURN_IF_ERROR(executable.run(arguments));

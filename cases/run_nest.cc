@@ -236,7 +236,8 @@ absl::StatusOr<Scheduled> ScheduleFor(const ir::Function& function, const NestSe
   ir::Allow(allowed, settings.executable.float_rules);
   return IsGpu(settings.executable.target)
              ? ScheduleForCuda(allowed, settings.schedule)
-             : ScheduleFunction(allowed, settings.schedule, settings.executable.threads);
+             : ScheduleFunction(allowed, settings.schedule, settings.executable.threads,
+                                HasTiles(settings.executable.target));
 }
 
 }  // namespace

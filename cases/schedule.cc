@@ -107,10 +107,11 @@ std::string ScheduleNames() {
 }
 
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
-                                           const std::string& schedule, int threads) {
+                                           const std::string& schedule, int threads,
+                                           bool has_tiles) {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   poly::ScheduleOptions options;
-  options.machine = poly::HostMachine(threads);
+  options.machine = poly::HostMachine(threads, has_tiles);
   options.count = true;
   return RunStrategy(function, schedule, options, poly::Schedule);
 }

@@ -26,10 +26,11 @@ std::string ScheduleNames();
 // schedule (poly::ParseSchedule), anything else a file with one, or with "fuse:8x64". "fuse:8x64" and "overlap:8x64"
 // give the tiles of the groups' last arrays, outermost dimension first (0: all); arrays of fewer dimensions take the
 // last sizes. Sums of floats change their order only if the function is marked @reassociate. "auto" is for this machine
-// and so many threads (0: as many as it runs at once). Errors: there is no such strategy or file; a text that is
-// malformed or illegal.
+// and so many threads (0: as many as it runs at once), `has_tiles` as in poly::HostMachine. Errors: there is no such
+// strategy or file; a text that is malformed or illegal.
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
-                                           const std::string& schedule, int threads = 0);
+                                           const std::string& schedule, int threads = 0,
+                                           bool has_tiles = true);
 
 // The same for CUDA: loops become blocks and threads (compiler/poly/gpu/gpu.h), with `copies` in shared memory and
 // registers. There is no "overlap". In "fuse:3x8x64" a block has a thread for each element of a tile, or, where these

@@ -14,17 +14,22 @@ namespace {
 constexpr const char* kFile = "dense.json";
 constexpr const char* kCommand =
     "./nao bench dense --peers=onednn,openblas --json=benchmarks/results/dense.json --resume";
+// Layers of bytes on a processor with tiles (AMX).
+constexpr const char* kTilesFile = "dense-amx.json";
+constexpr const char* kTilesCommand =
+    "./nao bench dense --filter='/i8$' --threads=1 --peers=onednn "
+    "--json=benchmarks/results/dense-amx.json";
 
-absl::StatusOr<Comparison> ReadDense(ResultFolder& results) {
-  ASSIGN_OR_RETURN(const ResultFile file, results.Read(kFile));
+absl::StatusOr<Comparison> ReadDense(ResultFolder& results, const char* name) {
+  ASSIGN_OR_RETURN(const ResultFile file, results.Read(name));
   absl::StatusOr<Comparison> result = DenseFromJson(file.json());
-  if (!result.ok()) return WithContext(kFile, result.status());
+  if (!result.ok()) return WithContext(name, result.status());
   return result;
 }
 
 // A line for each class and number of threads, with the geometric mean and the least of each pair's speed-ups.
-absl::StatusOr<Table> Classes(ResultFolder& results) {
-  ASSIGN_OR_RETURN(const Comparison result, ReadDense(results));
+absl::StatusOr<Table> ClassesOf(ResultFolder& results, const char* name) {
+  ASSIGN_OR_RETURN(const Comparison result, ReadDense(results, name));
   Table table = {{"class", "threads", "layers"}, {}};
   std::vector<std::pair<std::string, std::string>> pairs;
   const std::vector<ClassSpeedup> all = ClassSpeedups(result);
@@ -53,8 +58,8 @@ absl::StatusOr<Table> Classes(ResultFolder& results) {
 }
 
 // A line for each layer and number of threads: the times, and what bounds them.
-absl::StatusOr<Table> Layers(ResultFolder& results) {
-  ASSIGN_OR_RETURN(const Comparison result, ReadDense(results));
+absl::StatusOr<Table> LayersOf(ResultFolder& results, const char* name) {
+  ASSIGN_OR_RETURN(const Comparison result, ReadDense(results, name));
   Table table = {{"layer", "threads", "bound by", "bound ms"}, {}};
   std::vector<std::string> names;
   for (const ComparisonImplementation& one : result.implementations) {
@@ -90,9 +95,16 @@ absl::StatusOr<Table> Layers(ResultFolder& results) {
   return table;
 }
 
+absl::StatusOr<Table> Classes(ResultFolder& results) { return ClassesOf(results, kFile); }
+absl::StatusOr<Table> Layers(ResultFolder& results) { return LayersOf(results, kFile); }
+absl::StatusOr<Table> TileClasses(ResultFolder& results) { return ClassesOf(results, kTilesFile); }
+absl::StatusOr<Table> TileLayers(ResultFolder& results) { return LayersOf(results, kTilesFile); }
+
 constexpr ResultTable kTables[] = {
     {"dense/classes", kCommand, Classes},
     {"dense/layers", kCommand, Layers},
+    {"dense-amx/classes", kTilesCommand, TileClasses},
+    {"dense-amx/layers", kTilesCommand, TileLayers},
 };
 
 }  // namespace

@@ -28,6 +28,11 @@ bool IsProcessor(std::string_view name) { return HasKind(name, TargetKind::kProc
 bool IsGpu(std::string_view name) { return HasKind(name, TargetKind::kGpu); }
 bool IsInterpreter(std::string_view name) { return HasKind(name, TargetKind::kInterpreter); }
 
+bool HasTiles(std::string_view name) {
+  const TargetFacts* facts = FindTarget(name);
+  return facts != nullptr && facts->has_tiles;
+}
+
 absl::StatusOr<Target> MakeTarget(std::string_view name, const isa::Machine* machine) {
   if (const TargetFacts* facts = FindTarget(name)) {
     Target target{.name = std::string(name)};

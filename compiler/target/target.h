@@ -60,6 +60,8 @@ struct TargetFacts {
   MotionCosts motion = {};
   // Who runs a program says on how many threads its parallel loops run.
   bool has_threads = false;
+  // Its code generator finds the processor's instructions on tiles in loops (isa/processor).
+  bool has_tiles = false;
   // Functions may call functions of C (compiler/ir/externs.h).
   bool has_externs = true;
   // exp, log and their like agree with the interpreter's to the last bit.
@@ -77,6 +79,7 @@ bool IsCard(std::string_view name);
 bool IsProcessor(std::string_view name);
 bool IsGpu(std::string_view name);
 bool IsInterpreter(std::string_view name);
+bool HasTiles(std::string_view name);
 
 // A target by the name that its facts have. Accelerators bring their instructions and the machine that programs are
 // scheduled for; the other targets leave both null.

@@ -68,6 +68,7 @@ constexpr TargetFacts kTargets[] = {
      .pipeline = kProcessorPipeline,
      .motion = kProcessorMotion,
      .has_threads = true,
+     .has_tiles = true,
      .has_exact_math = false},
     {.name = "c",
      .doc = "C11 with OpenMP, by this machine's C compiler",

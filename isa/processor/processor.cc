@@ -12,11 +12,19 @@
 namespace polynao::isa {
 namespace {
 
-std::string Word(const ir::Function& function, std::string_view key) {
+const auto& ValueOf(const ir::Function& function, std::string_view key) {
   const ir::Attribute* attribute = function.FindAttribute(key);
   POLYNAO_CHECK(attribute != nullptr && attribute->values.size() == 1)
       << function.name << " has no @" << key;
-  return std::get<std::string>(attribute->values[0]);
+  return attribute->values[0];
+}
+
+std::string Word(const ir::Function& function, std::string_view key) {
+  return std::get<std::string>(ValueOf(function, key));
+}
+
+int64_t Number(const ir::Function& function, std::string_view key) {
+  return std::get<ir::Expr>(ValueOf(function, key)).int_value();
 }
 
 ProcessorInstruction ReadRow(const ir::Function& function) {
@@ -30,8 +38,14 @@ ProcessorInstruction ReadRow(const ir::Function& function) {
                            .sums = function.params[0].buffer,
                            .a = function.params[1].buffer,
                            .b = function.params[2].buffer};
-  row.lanes = row.b->extents.at(0).int_value();
-  row.group = row.b->extents.at(1).int_value();
+  const size_t rank = row.b->extents.size();
+  row.lanes = row.b->extents.at(rank - 2).int_value();
+  row.group = row.b->extents.at(rank - 1).int_value();
+  if (rank == 2) return row;
+  row.rows = row.sums->extents.at(0).int_value();
+  row.steps = row.b->extents.at(0).int_value();
+  row.registers = Number(function, "registers");
+  row.cycles = Number(function, "cycles");
   return row;
 }
 

@@ -6,22 +6,43 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/ir.h"
 
 namespace polynao::isa {
 
-// for (lane) for (q, group) sums[lane] = sums[lane] + a[q] * b[lane, q], with casts of the operands to the sums' type.
+// With casts of the operands to the sums' type,
+//
+//   for (lane) for (q, group) sums[lane] = sums[lane] + a[q] * b[lane, q]
+//
+// or, of a tile of sums,
+//
+//   for (row) for (lane) for (k, steps) for (q, group)
+//     sums[row, lane] = sums[row, lane] + a[row, k * group + q] * b[k, lane, q]
 struct ProcessorInstruction {
   std::string name, doc, feature, intrinsic;
   ir::Function meaning;
   ir::Buffer sums, a, b;  // the meaning's parameters
-  int64_t lanes = 0, group = 0;
+  int64_t rows = 1, lanes = 0, steps = 1, group = 0;
+  int64_t registers = 0;  // that hold tiles; 0: the operands are vectors
+  int64_t cycles = 0;     // of a tile
+
+  bool IsTile() const { return registers > 0; }
+  // Products that are added to each sum.
+  int64_t depth() const { return steps * group; }
 };
 
 // All rows, in the order of the table.
 const std::vector<ProcessorInstruction>& ProcessorInstructions();
+
+// Whether this machine has `feature`, which a row names, and the system lets this process use it. The registers of
+// tiles are so large that Linux has to be asked for them; it is asked here.
+bool HostHas(std::string_view feature);
+
+// What Linux is asked: arch_prctl(kAskForState, kTileState), of an x86-64's system calls number kArchPrctl.
+inline constexpr int64_t kArchPrctl = 158, kAskForState = 0x1023, kTileState = 18;
 
 }  // namespace polynao::isa
 

@@ -102,7 +102,7 @@ absl::StatusOr<ir::Function> WithoutCard(const Conv& k, const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   const Tensor y = t.output();
-  if (IsProcessor(target.name)) return LowerForProcessor(y);
+  if (IsProcessor(target.name)) return LowerForProcessor(y, target);
   Schedule s(y);
   for (const Tensor& step : t.steps.tensors) {
     if (!(step == y)) s[step].ComputeInline();

@@ -58,7 +58,7 @@ absl::StatusOr<ir::Function> WithoutCard(const Matmul& k, const Target& target) 
   te::Graph g("matmul");
   Tensors t = Express(g, k);
   const Tensor y = t.output();
-  if (IsProcessor(target.name)) return LowerForProcessor(y);
+  if (IsProcessor(target.name)) return LowerForProcessor(y, target);
   Schedule s(y);
   for (size_t j = 0; j + 1 < t.steps.tensors.size(); ++j) s[t.steps.tensors[j]].ComputeInline();
   if (!(y == t.sums)) s[t.sums].ComputeAt(s[y], s[y].axis(1));

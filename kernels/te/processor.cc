@@ -33,8 +33,9 @@ class Fused : public ir::Mutator {
 
 }  // namespace
 
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output) {
-  ASSIGN_OR_RETURN(ProcessorFunctions functions, LowerForProcessor(output, ProcessorOptions()));
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target) {
+  ASSIGN_OR_RETURN(ProcessorFunctions functions,
+                   LowerForProcessor(output, {.has_tiles = HasTiles(target.name)}));
   return std::move(functions.run);
 }
 
@@ -51,9 +52,10 @@ absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
   result.run.body = Fused().Mutate(result.run.body);
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  ASSIGN_OR_RETURN(poly::ScheduleReport report,
-                   poly::Schedule(result.run, {.constants = options.constants,
-                                               .machine = poly::HostMachine(threads)}));
+  ASSIGN_OR_RETURN(
+      poly::ScheduleReport report,
+      poly::Schedule(result.run, {.constants = options.constants,
+                                  .machine = poly::HostMachine(threads, options.has_tiles)}));
   result.before = std::move(report.before);
   return result;
 }

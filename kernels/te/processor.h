@@ -8,17 +8,20 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 
 namespace polynao::kernels {
 
-// `output` as the polyhedral scheduler arranges it for this machine ("auto": tiles, vectors, packed tiles). What is
-// elementwise is computed where it is read, and a sum of products of floats rounds each product and its sum once:
+// `output` as the polyhedral scheduler arranges it for this machine and the target's compiler ("auto": tiles, vectors,
+// packed tiles). What is elementwise is computed where it is read, and a sum of products of floats rounds each product
+// and its sum once:
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output);
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target);
 
 struct ProcessorOptions {
+  bool has_tiles = true;                    // as in poly::HostMachine
   int threads = 0;                          // 0: as many as the machine runs at once
   std::vector<std::string> constants = {};  // placeholders whose values are known before the run
 };

@@ -170,7 +170,8 @@ absl::StatusOr<ir::Module> ScheduledFunctions(const CompileFlags& flags, const T
     ASSIGN_OR_RETURN(module, cases::LoadFunctions(what, target));
   }
   for (ir::Function& function : module.functions) {
-    absl::StatusOr<cases::Scheduled> scheduled = cases::ScheduleFunction(function, schedule);
+    absl::StatusOr<cases::Scheduled> scheduled =
+        cases::ScheduleFunction(function, schedule, 0, HasTiles(target.name));
     if (!scheduled.ok())
       return WithContext(StrCat("function '", function.name, "'"), scheduled.status());
     function = std::move(scheduled->function);

@@ -5,6 +5,11 @@
 #if defined(__AVX512VNNI__) && defined(__AVX512F__)
 #include <immintrin.h>
 #endif
+#if defined(__AMX_INT8__) && defined(__linux__)
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 typedef float Vector __attribute__((vector_size(64)));
 
@@ -30,8 +35,39 @@ double roof_f32(void) {
   return best;
 }
 
+// 0: the processor has no tiles of bytes, the compiler does not know them, or the system does not give them to us.
+static double tiles_i8(void) {
+#if defined(__AMX_INT8__) && defined(__linux__)
+  enum { kArchReqXcompPerm = 0x1023, kTileData = 18, kRows = 16, kRowBytes = 64, kTiles = 8 };
+  if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kTileData) != 0) return 0;
+  unsigned char config[64];
+  memset(config, 0, sizeof(config));
+  config[0] = 1;
+  for (int i = 0; i < kTiles; ++i) config[16 + 2 * i] = kRowBytes, config[48 + i] = kRows;
+  _tile_loadconfig(config);
+  const int64_t steps = 200000;
+  double best = 0;
+  // Many runs: what shares the core uses its one unit for tiles, too.
+  for (int run = 0; run < 100; ++run) {
+    const double begin = omp_get_wtime();
+    for (int64_t i = 0; i < steps; ++i) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 7);
+      _tile_dpbssd(2, 5, 6);
+      _tile_dpbssd(3, 5, 7);
+    }
+    const double rate = (double)steps * 4 * kRows * kRows * kRowBytes / (omp_get_wtime() - begin);
+    if (rate > best) best = rate;
+  }
+  _tile_release();
+  return best;
+#else
+  return 0;
+#endif
+}
+
 // 0: the processor has no dot products of bytes, or the compiler does not know them.
-double roof_i8(void) {
+static double vectors_i8(void) {
 #if defined(__AVX512VNNI__) && defined(__AVX512F__)
   const int64_t steps = 2000000;
   double best = 0;
@@ -66,6 +102,11 @@ double roof_i8(void) {
 #else
   return 0;
 #endif
+}
+
+double roof_i8(void) {
+  const double tiles = tiles_i8(), vectors = vectors_i8();
+  return tiles > vectors ? tiles : vectors;
 }
 
 double roof_bytes(int threads) {

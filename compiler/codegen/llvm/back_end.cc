@@ -21,7 +21,7 @@ class Cpu final : public BackEnd {
     for (const auto& [suffix, output] :
          {std::pair(".ll", LlvmOutput::kOptimizedIr), std::pair(".s", LlvmOutput::kAssembly),
           std::pair(".o", LlvmOutput::kObject)}) {
-      ASSIGN_OR_RETURN(std::string text, EmitLlvm(module, output));
+      ASSIGN_OR_RETURN(std::string text, EmitLlvm(module, output, {.wide_vectors = true}));
       files.push_back({StrCat(function.name, suffix), std::move(text)});
     }
     return files;

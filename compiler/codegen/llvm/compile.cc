@@ -71,6 +71,7 @@ absl::Status CheckCpu(const llvm::Triple& triple, const std::string& cpu) {
 struct Target {
   std::unique_ptr<JITTargetMachineBuilder> builder;
   std::unique_ptr<llvm::TargetMachine> machine;
+  bool is_host = true;
 
   static absl::StatusOr<Target> Create(const LlvmOptions& options) {
     InitializeLlvm();
@@ -81,7 +82,8 @@ struct Target {
     if (!host) return ToStatus(host.takeError());
     Target target;
     target.builder = std::make_unique<JITTargetMachineBuilder>(std::move(*host));
-    if (!options.cpu.empty()) {
+    target.is_host = options.cpu.empty();
+    if (!target.is_host) {
       RETURN_IF_ERROR(CheckCpu(target.builder->getTargetTriple(), options.cpu));
       *target.builder = JITTargetMachineBuilder(target.builder->getTargetTriple());
       target.builder->setCPU(options.cpu);
@@ -108,13 +110,16 @@ struct Target {
     return machine->getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
   }
 
-  // Of the table of processors' instructions, those for vectors that are used.
+  // Of the table of processors' instructions, those for vectors that are used, and that the system lets the code use:
+  // of this machine, what it has; of another one, Linux asks when the code runs.
   std::vector<const isa::ProcessorInstruction*> Instructions(bool wide_vectors) const {
     std::vector<const isa::ProcessorInstruction*> list;
     if (!machine->getTargetTriple().isX86()) return list;
     for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
       const int64_t bytes = row.lanes * row.group * ir::ByteSize(row.b->type);
-      if (bytes <= VectorBytes(wide_vectors) &&
+      const bool has_system = is_host ? isa::HostHas(row.feature)
+                                      : !row.IsTile() || machine->getTargetTriple().isOSLinux();
+      if (bytes <= VectorBytes(wide_vectors) && has_system &&
           machine->getMCSubtargetInfo()->checkFeatures(StrCat("+", row.feature))) {
         list.push_back(&row);
       }

@@ -3,8 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "compiler/codegen/llvm/vector_loop.h"
+#include "compiler/codegen/llvm/meaning.h"
 
 namespace polynao::codegen {
 
@@ -35,54 +34,12 @@ std::optional<Nest> NestOf(Stmt loop) {
   return nest;
 }
 
-using Loads = absl::flat_hash_map<Buffer, Expr>;  // by the meaning's buffer
-
-// The value has the meaning's operations, on loads of the same types.
-bool IsAlike(Expr meaning, Expr value, Loads& loads) {
-  if (meaning.kind() != value.kind() || meaning.type() != value.type()) return false;
-  if (meaning.Is(ExprKind::kLoad)) {
-    const Buffer from(value.buffer());
-    if (from->type != Buffer(meaning.buffer())->type) return false;
-    const auto [it, is_new] = loads.emplace(Buffer(meaning.buffer()), value);
-    return is_new || it->second == value;
-  }
-  if (meaning.Is(ExprKind::kCast)) return IsAlike(meaning.operand(0), value.operand(0), loads);
-  if (!meaning.Is(ExprKind::kAdd) && !meaning.Is(ExprKind::kMul)) return false;
-  // In any order.
-  for (const size_t first : {size_t{0}, size_t{1}}) {
-    Loads found = loads;
-    if (IsAlike(meaning.operand(0), value.operand(first), found) &&
-        IsAlike(meaning.operand(1), value.operand(1 - first), found)) {
-      loads = std::move(found);
-      return true;
-    }
-  }
-  return false;
-}
-
-// By how many elements an access moves with `var`, if that is a constant.
-std::optional<int64_t> StepOf(Buffer buffer, absl::Span<const Expr> indices, ir::Var var,
-                              arith::Analyzer& analyzer) {
-  int64_t step = 0;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (d > 0 && step != 0) {
-      const Expr extent = buffer->extents[d];
-      if (!extent.Is(ExprKind::kIntImm)) return std::nullopt;
-      step *= extent.int_value();
-    }
-    const std::optional<int64_t> slope = SlopeIn(analyzer.Form(indices[d]), var);
-    if (!slope) return std::nullopt;
-    step += *slope;
-  }
-  return step;
-}
-
 DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
               arith::Analyzer& analyzer) {
   const std::optional<Nest> meaning = NestOf(instruction.meaning.body);
   const Stmt store = nest.store;
   const int64_t lanes = nest.outer.extent().int_value();
-  Loads loads;
+  MeaningLoads loads;
   if (!meaning || lanes % instruction.lanes != 0 || lanes == 0 ||
       nest.inner.extent().int_value() != instruction.group ||
       !IsAlike(meaning->store.value(), store.value(), loads)) {
@@ -91,8 +48,8 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
   // Sums are loaded where they are stored.
   ir::Context& c = store.context();
   if (loads.at(instruction.sums) != c.Load(store.buffer(), store.indices())) return {};
-  for (const auto& [parameter, load] : loads) {
-    if (parameter != instruction.sums && Buffer(load.buffer()) == store.buffer()) return {};
+  const auto fits = [&](Buffer parameter, Expr load) {
+    if (parameter != instruction.sums && Buffer(load.buffer()) == store.buffer()) return false;
     Expr in_meaning;
     // The meaning's own access, of which there is one.
     const auto find = [&](Expr e, const auto& self) -> void {
@@ -104,13 +61,22 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
                                       std::pair(nest.inner.var(), meaning->inner.var())}) {
       const auto step = StepOf(Buffer(load.buffer()), load.operands(), own, analyzer);
       const auto right = StepOf(parameter, in_meaning.operands(), wanted, analyzer);
-      if (!step || step != right) return {};
+      if (!step || step != right) return false;
     }
+    return true;
+  };
+  Expr& a = loads.at(instruction.a);
+  Expr& b = loads.at(instruction.b);
+  // A product of two operands of one type may have them in either order.
+  if (a.type() == b.type() && !fits(instruction.a, a)) std::swap(a, b);
+  if (!fits(instruction.sums, loads.at(instruction.sums)) || !fits(instruction.a, a) ||
+      !fits(instruction.b, b)) {
+    return {};
   }
   return {.instruction = &instruction,
           .store = store,
-          .a = loads.at(instruction.a),
-          .b = loads.at(instruction.b),
+          .a = a,
+          .b = b,
           .lane = nest.outer.var(),
           .q = nest.inner.var(),
           .iterations = lanes};

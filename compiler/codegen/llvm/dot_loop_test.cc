@@ -62,6 +62,20 @@ TEST(DotLoopTest, RowsComputeTheirMeaning) {
   }
 }
 
+// Two operands of one type are found in either order.
+TEST(DotLoopTest, OperandsInEitherOrder) {
+  for (const char* product :
+       {"cast(i32, A[q]) * cast(i32, B[l, q])", "cast(i32, B[l, q]) * cast(i32, A[q])"}) {
+    const ir::Function function =
+        ir::ParseFunction(
+            StrCat("func f(S: i32[16], A: i16[2] in, B: i16[16, 2] in) {\n"
+                   "vectorize (l: i64, 0, 16) { for (q: i64, 0, 2) {\n  S[l] = S[l] + ",
+                   product, " } }\n}\n"))
+            .value();
+    EXPECT_THAT(Assembly(function, "sapphirerapids"), HasSubstr("\tvpdpwssd\t")) << product;
+  }
+}
+
 // Loops that are not the meaning stay plain code: lanes of another layout, fewer products, other sums.
 TEST(DotLoopTest, OtherLoopsStay) {
   const char* const bodies[] = {

@@ -50,6 +50,7 @@ absl::Status Emitter::Emit() {
                  std::any_of(called.begin(), called.end(), [](const ir::ExternNode* callee) {
                    return callee->effect == ir::Effect::kOpaque;
                  });
+  calls_externs_ = !called.empty();
   if (!may_overlap_) MakeAliasScopes();
   std::vector<llvm::Type*> types;
   for (const ir::Param& param : function_.params) {
@@ -137,6 +138,7 @@ void Emitter::EmitReturn() {
   if (std::exchange(has_streamed_, false))
     b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b_.CreateRet(b_.getInt32(0));
+  FinishTiles();
 }
 
 void Emitter::StartFunction(llvm::Function* f) {

@@ -30,7 +30,7 @@ namespace {
 
 // An allocation of constant size goes on the stack if it is at most this large and the function's
 // stack allocations together stay within the second limit.
-constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
+constexpr int64_t kMaxStackAllocation = int64_t{48} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 // A loop of so many iterations, or a multiple, is a number of whole vectors.
 constexpr int64_t kVectorIterations = 8;
@@ -190,7 +190,17 @@ absl::Status Emitter::EmitStmt(Stmt s) {
     case StmtKind::kEvaluate:
       return EmitAlone(s.value(), Want::kValue).status();
     case StmtKind::kSeq:
-      for (Stmt child : s.children()) RETURN_IF_ERROR(EmitStmt(child));
+      for (size_t i = 0; i < s.children().size(); ++i) {
+        // Zeros that tiles begin with need not go through memory.
+        const auto tiles =
+            i + 1 < s.children().size() ? FindTiles(s.children()[i + 1]) : std::nullopt;
+        if (tiles && FillsWithZeros(s.children()[i], *tiles, analyzer_)) {
+          RETURN_IF_ERROR(EmitTileLoop(*tiles, /*from_zero=*/true));
+          ++i;
+          continue;
+        }
+        RETURN_IF_ERROR(EmitStmt(s.children()[i]));
+      }
       return absl::OkStatus();
   }
   POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
@@ -241,7 +251,8 @@ absl::Status Emitter::EmitIf(Stmt s) {
   return absl::OkStatus();
 }
 
-absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* min) {
+absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* min,
+                                      const std::function<absl::Status()>& emit_body) {
   EmitWaiting();
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = NewBlock("loop");
@@ -257,14 +268,17 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
   {
     arith::Analyzer::Scope scope(analyzer_);
     arith::BindLoopWithParts(analyzer_, s);
-    RETURN_IF_ERROR(EmitStmt(s.body()));
+    RETURN_IF_ERROR(emit_body ? emit_body() : EmitStmt(s.body()));
     EmitWaiting();
   }
   vars_.erase(s.var());
   Value* next = b_.CreateNSWAdd(counter, b_.getInt64(1));
   counter->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, done);
-  if (llvm::MDNode* hints = LoopHints(s)) back->setMetadata(llvm::LLVMContext::MD_loop, hints);
+  // Instructions on tiles take longer than the loop around them.
+  llvm::MDNode* hints =
+      emit_body ? LoopNode({nullptr, LoopHint("llvm.loop.unroll.disable", {})}) : LoopHints(s);
+  if (hints != nullptr) back->setMetadata(llvm::LLVMContext::MD_loop, hints);
   b_.SetInsertPoint(done);
   return absl::OkStatus();
 }
@@ -311,6 +325,7 @@ llvm::MDNode* Emitter::LoopNode(const std::vector<llvm::Metadata*>& rows) {
 }
 
 absl::Status Emitter::EmitFor(Stmt s) {
+  if (const auto tiles = FindTiles(s)) return EmitTileLoop(*tiles, /*from_zero=*/false);
   ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
   ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
   if (s.for_kind() == ForKind::kVectorize && lanes_ == nullptr && !has_few_iterations_ &&
@@ -370,6 +385,8 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
   auto caller_log = std::exchange(log_, {});
   auto caller_heap = std::exchange(heap_, {});
   const bool caller_streams = std::exchange(has_streamed_, false);
+  const bool caller_tiles = std::exchange(has_tiles_, false);
+  auto caller_calls = std::exchange(parallel_calls_, {});
   in_parallel_ = true;
 
   StartFunction(body);
@@ -385,6 +402,8 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
   in_parallel_ = false;
   heap_ = std::move(caller_heap);
   has_streamed_ = caller_streams;
+  has_tiles_ = caller_tiles;
+  parallel_calls_ = std::move(caller_calls);
   log_ = std::move(caller_log);
   cache_ = std::move(caller_cache);
   stack_used_ = caller_stack;
@@ -400,7 +419,8 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
       module_.getOrInsertFunction("polynao_parallel_for", b_.getInt32Ty(), b_.getPtrTy(),
                                   b_.getPtrTy(), b_.getInt64Ty(), b_.getInt32Ty());
   ASSIGN_OR_RETURN(Value * threads, EmitThreads(s));
-  Value* code = b_.CreateCall(run, {body, closure, extent, threads}, "code");
+  llvm::CallInst* code = b_.CreateCall(run, {body, closure, extent, threads}, "code");
+  parallel_calls_.push_back(code);
   LeaveIf(b_.CreateICmpNE(code, b_.getInt32(0)), code);
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/codegen/llvm/meaning.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
@@ -44,6 +45,15 @@ absl::StatusOr<Value*> Emitter::EmitFirst(const arith::LinearForm& form) {
   return sum;
 }
 
+std::optional<int64_t> Emitter::StepOfLanes(Buffer buffer, absl::Span<const Expr> indices) {
+  const std::optional<arith::LinearForm> number = NumberOf(buffer, indices, analyzer_);
+  if (!number) return std::nullopt;
+  for (const arith::LinearForm::Term& term : number->terms()) {
+    if (term.atom != lanes_->var && VariesByLane(term.atom)) return std::nullopt;
+  }
+  return SlopeIn(*number, lanes_->var);
+}
+
 absl::StatusOr<Emitter::Place> Emitter::PlaceOf(Buffer buffer, absl::Span<const Expr> indices) {
   const BufferInfo info = buffers_.at(buffer);
   POLYNAO_CHECK(info.base != nullptr) << buffer->name << " is used outside its scope";
@@ -70,6 +80,22 @@ absl::StatusOr<Emitter::Place> Emitter::PlaceOf(Buffer buffer, absl::Span<const 
     if (stride) *stride += *slope;
   }
   Place place;
+  if (!stride) {
+    // Quotients and remainders of one number, as in A[i / 3, i % 3], may cancel out.
+    const std::optional<int64_t> step = StepOfLanes(buffer, indices);
+    if (step && *step != 0 && std::abs(*step) <= kMostStride) {
+      place.stride = step;
+      place.indices = std::move(forms);
+      Value* number = b_.getInt64(0);
+      for (size_t d = 0; d < indices.size(); ++d) {
+        ASSIGN_OR_RETURN(Value * index, EmitIndex(indices[d]));
+        if (IsVector(index)) index = b_.CreateExtractElement(index, b_.getInt64(0));
+        number = b_.CreateNSWAdd(b_.CreateNSWMul(number, info.extents[d]), index);
+      }
+      place.first = b_.CreateInBoundsGEP(element, info.base, {number});
+      return place;
+    }
+  }
   place.stride = stride;
   place.indices = std::move(forms);
   Value* offset = nullptr;

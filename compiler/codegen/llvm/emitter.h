@@ -1,10 +1,11 @@
 // The class that turns one function of loop IR into LLVM IR. Its parts: emit_module.cc (the function itself
 // and its checks), emit_statements.cc (statements and memory), emit_expressions.cc, emit_vectors.cc (loops whose
-// iterations run side by side) and emit_vector_memory.cc (their loads and stores).
+// iterations run side by side), emit_vector_memory.cc (their loads and stores) and emit_tiles.cc (tiles of sums).
 #ifndef COMPILER_CODEGEN_LLVM_EMITTER_H_
 #define COMPILER_CODEGEN_LLVM_EMITTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "compiler/codegen/llvm/dot_loop.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/scalar_ops.h"
+#include "compiler/codegen/llvm/tile_loop.h"
 #include "compiler/codegen/llvm/vector_loop.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/ir.h"
@@ -110,7 +112,9 @@ class Emitter {
   absl::StatusOr<VarInfo> EmitLetValue(ir::Stmt s);
   absl::Status EmitIf(ir::Stmt s);
   // for (i64 k = begin; k < end; ++k) { variable = min + k; body }
-  absl::Status EmitCountedLoop(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
+  // With `emit_body`, what that emits is the body.
+  absl::Status EmitCountedLoop(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min,
+                               const std::function<absl::Status()>& emit_body = {});
   llvm::MDNode* LoopHints(ir::Stmt s);
   llvm::Metadata* LoopHint(const char* name, std::vector<llvm::Metadata*> values);
   llvm::MDNode* LoopNode(const std::vector<llvm::Metadata*>& rows);
@@ -120,6 +124,19 @@ class Emitter {
   absl::Status EmitParallelFor(ir::Stmt s);
   // How many threads the loop is given: one if it has little to do.
   absl::StatusOr<llvm::Value*> EmitThreads(ir::Stmt parallel_loop);
+
+  // ---- tiles
+
+  std::optional<TileLoop> FindTiles(ir::Stmt s);
+  // With `from_zero`, the sums are zeros, whatever memory has.
+  absl::Status EmitTileLoop(const TileLoop& loop, bool from_zero);
+  absl::Status EmitTileProducts(const TileLoop& loop);
+  absl::Status MoveTile(llvm::Intrinsic::ID move, int64_t tile, ir::Buffer buffer,
+                        absl::Span<const ir::Expr> indices, int64_t pitch);
+  void SetVar(ir::Var var, int64_t value);
+  void ConfigureTiles();
+  llvm::Function* AskForTiles();
+  void FinishTiles();
 
   // ---- vectors
 
@@ -189,6 +206,7 @@ class Emitter {
   bool VariesByLane(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
   Stream FindStream(ir::Stmt loop, unsigned lanes);
+  std::optional<int64_t> StepOfLanes(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
@@ -278,6 +296,9 @@ class Emitter {
   bool has_few_iterations_ = false;          // inside of pragma "few_iterations"
   absl::flat_hash_set<ir::Buffer> streams_;  // arrays that go past the caches
   bool has_streamed_ = false;                // the function that is emitted has such stores
+  bool has_tiles_ = false;                   // and such sums
+  std::vector<llvm::Instruction*>
+      parallel_calls_;  // of parallel loops, in the function that is emitted
   const ir::Function& function_;
   const ir::Aliases aliases_;
   const EmitOptions& options_;
@@ -296,6 +317,7 @@ class Emitter {
   int64_t stack_used_ = 0;
   // This is true if buffers of the function may overlap, or be reached by other ways.
   bool may_overlap_ = false;
+  bool calls_externs_ = false;
   bool in_parallel_ = false;
   std::vector<llvm::Value*> heap_;  // blocks to free when leaving early
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "isa/processor/processor.h"
+
 namespace polynao::poly {
 
-CpuMachine HostMachine(int cores) {
+CpuMachine HostMachine(int cores, bool has_tiles) {
   CpuMachine machine;
   machine.cores = cores;
   machine.memory_scaling = std::min(1 + 0.4 * (cores - 1), 8.0);
@@ -25,7 +27,12 @@ CpuMachine HostMachine(int cores) {
   if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2")) {
     machine.vector_bytes = 64;
     machine.vector_registers = 32;
-    if (__builtin_cpu_supports("avx512vnni")) machine.features.push_back("avx512vnni");
+    for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+      if (row.IsTile() && !has_tiles) continue;
+      const bool is_new =
+          std::count(machine.features.begin(), machine.features.end(), row.feature) == 0;
+      if (is_new && isa::HostHas(row.feature)) machine.features.push_back(row.feature);
+    }
   } else if (!__builtin_cpu_supports("avx")) {
     machine.vector_bytes = 16;
   }

@@ -15,15 +15,16 @@ Expr Uncast(Expr operand) { return operand.Is(ExprKind::kCast) ? operand.operand
 
 // The operands of the instruction's own product, in the order of its meaning, have these types.
 bool Takes(const isa::ProcessorInstruction& row, Type a, Type b, bool* shifts) {
-  *shifts = row.a->type == Type::kU8 && a == Type::kI8;
+  *shifts = row.a->type == Type::kU8 && a == Type::kI8 && !row.IsTile();
   return (row.a->type == a || *shifts) && row.b->type == b;
 }
 
 }  // namespace
 
-std::optional<Dot> FindDot(const Contraction& contraction, const CpuMachine& machine) {
+std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& machine) {
+  std::vector<Dot> dots;
   // Sums of products: no differences.
-  if (!contraction.statement->code.value().Is(ExprKind::kAdd)) return std::nullopt;
+  if (!contraction.statement->code.value().Is(ExprKind::kAdd)) return dots;
   const Expr row = Uncast(contraction.row_operand), column = Uncast(contraction.column_operand);
   for (const isa::ProcessorInstruction& instruction : isa::ProcessorInstructions()) {
     Dot dot{.instruction = &instruction, .row_operand = row, .column_operand = column};
@@ -34,9 +35,9 @@ std::optional<Dot> FindDot(const Contraction& contraction, const CpuMachine& mac
         contraction.element.type() != instruction.sums->type) {
       continue;
     }
-    if (Takes(instruction, row.type(), column.type(), &dot.shifts_rows)) return dot;
+    if (Takes(instruction, row.type(), column.type(), &dot.shifts_rows)) dots.push_back(dot);
   }
-  return std::nullopt;
+  return dots;
 }
 
 }  // namespace polynao::poly

@@ -3,7 +3,7 @@
 #define COMPILER_POLY_PACK_DOT_H_
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 #include "compiler/ir/ir.h"
 #include "compiler/poly/arrange/machine.h"
@@ -23,8 +23,8 @@ struct Dot {
   bool shifts_rows = false;
 };
 
-// The first row of the table that `contraction` is, of those that the machine has.
-std::optional<Dot> FindDot(const Contraction& contraction, const CpuMachine& machine);
+// The rows of the table that `contraction` is, of those that the machine has.
+std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& machine);
 
 }  // namespace polynao::poly
 

@@ -3,6 +3,7 @@
 #include <isl/ast_build.h>
 #include <isl/set.h>
 
+#include "compiler/ir/replace.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/generate/instance.h"
@@ -121,6 +122,17 @@ void SetIteration(const std::vector<Range>& loops, Expr number, Values& at, Lets
     number = bind(loops[i], Quotient(number, loops[i].count));
   }
   if (!loops.empty()) at[loops[0].var] = Plus(loops[0].first, number);
+}
+
+void SetIterationInline(const std::vector<Range>& loops, Expr number, Values& at) {
+  Lets lets;
+  SetIteration(loops, number, at, lets);
+  for (const Range& loop : loops) {
+    for (size_t i = lets.size(); i-- > 0;) {
+      const absl::flat_hash_map<Expr, Expr> by = {{lets[i].first, lets[i].second}};
+      at[loop.var] = ir::Replace(at[loop.var], by);
+    }
+  }
 }
 
 Expr ValueAt(const Statement& statement, Expr value, const Values& at) {

@@ -67,6 +67,9 @@ double AssumedCount(const std::vector<Range>& loops);
 // remainders are bound by `lets`.
 void SetIteration(const std::vector<Range>& loops, ir::Expr number, Values& at, Lets& lets);
 
+// The same with quotients and remainders where they are used: nothing may stand between loops that belong together.
+void SetIterationInline(const std::vector<Range>& loops, ir::Expr number, Values& at);
+
 // `value`, an expression over the statement's iterators, at `at`.
 ir::Expr ValueAt(const Statement& statement, ir::Expr value, const Values& at);
 // The indices of the element that the statement stores.

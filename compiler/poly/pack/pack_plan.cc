@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace polynao::poly {
 
@@ -15,6 +17,14 @@ constexpr double kLatency = 4;
 constexpr double kPackCycles = 0.4;
 // Cycles for starting a tile: addresses, the loop over the sums, its mispredicted end.
 constexpr double kTileCycles = 40;
+// Cycles for a line of a tile that is loaded, as far as they do not overlap: measured on a Sapphire Rapids, where a
+// step of 2 x 2 tiles of bytes takes 64 cycles in registers and 110 to 130 with operands from the two nearest caches.
+constexpr double kLineCycles = 0.75;
+// Of tiles, the part of the shorter one of computing and reading memory that does not overlap with the other. (For
+// vectors it would prefer wide panels of one row, which memory delivers at half the rate: 1 x 4096 by 4096 x 4096.)
+constexpr double kNotOverlapped = 0.125;
+// Operands loaded for a product of tiles, over the fewest there can be: as many are as good.
+constexpr double kNearlyFewest = 1.1;
 // A way of the cache holds lines of each array that streams through.
 constexpr int64_t kMostVectors = 6;
 
@@ -26,6 +36,8 @@ constexpr int64_t kDeeper = 2;
 // The part of the second cache that a block of row panels may fill. (Three quarters: 144 GFLOP/s, a half: 149, a
 // quarter: 158.)
 constexpr int64_t kBlockPart = 4;
+// And the part of it for one panel of rows, if the nearest cache does not keep it.
+constexpr int64_t kPanelPart = 8;
 // The panels that all cores read may be so many times what the second caches hold: they come from the third one.
 constexpr int64_t kCommonCaches = 8;
 // Cycles for a byte of these panels each time that a block of a core's own meets them: what is left of its way from the
@@ -35,11 +47,20 @@ constexpr double kStreamCycles = 0.02;
 // Iterations of sums of a block. The column panel leaves room for what streams through the nearest cache: of its ways,
 // one is for the sums, and row panels get as many as their share (Low et al., equation 4).
 int64_t Depth(const PackPlan& plan, int64_t bytes, const CpuMachine& machine) {
+  if (plan.unit_rows > 1) {
+    // A panel of rows may also be in the second cache, where columns come from: that costs less than sums that go
+    // through memory. One of columns has two thirds of the nearest cache; what streams through it, and the sums, have
+    // the rest.
+    const int64_t most = plan.keeps_rows ? machine.cache_bytes / kPanelPart / plan.rows
+                                         : machine.near_bytes * 2 / 3 / plan.width();
+    return std::max<int64_t>(most / bytes, plan.step);
+  }
   const int64_t ways = machine.near_ways;
   const double share = 1 + static_cast<double>(plan.rows) / static_cast<double>(plan.width());
   const int64_t own =
       std::max<int64_t>(static_cast<int64_t>(std::floor(static_cast<double>(ways - 1) / share)), 1);
-  return std::max<int64_t>(kDeeper * own * (machine.near_bytes / ways) / (plan.width() * bytes), 8);
+  return std::max<int64_t>(kDeeper * own * (machine.near_bytes / ways) / (plan.width() * bytes),
+                           std::max<int64_t>(plan.step, 8));
 }
 
 // Blocks of as equal a size as can be.
@@ -49,12 +70,19 @@ int64_t Balanced(double count, int64_t most) {
   return static_cast<int64_t>(std::ceil(count / blocks));
 }
 
+// The second cache does not keep the columns that stream by for each block of rows.
+bool AreColumnsFar(const PackPlan& plan, const PackShape& shape, const CpuMachine& machine) {
+  const double columns = shape.outer_columns * shape.columns * shape.outer_sums * shape.sums;
+  return plan.keeps_rows && columns * static_cast<double>(shape.operand_bytes) >
+                                static_cast<double>(machine.cache_bytes) / 2;
+}
+
 void SetBlocks(PackPlan& plan, const PackShape& shape, const CpuMachine& machine) {
   const int64_t depth = Depth(plan, shape.operand_bytes, machine);
   plan.run = Balanced(shape.sums, depth);
-  // Whole groups, so that those of the next block are whole, too.
+  // Whole steps, so that those of the next block are whole, too.
   if (static_cast<double>(plan.run) < shape.sums) {
-    plan.run = (plan.run + plan.group - 1) / plan.group * plan.group;
+    plan.run = (plan.run + plan.step - 1) / plan.step * plan.step;
   }
   plan.runs = 1;
   if (shape.sums <= static_cast<double>(depth)) {
@@ -64,8 +92,9 @@ void SetBlocks(PackPlan& plan, const PackShape& shape, const CpuMachine& machine
   const int64_t column_sum = plan.width() * shape.operand_bytes;
   const int64_t own_sum = plan.shares_columns ? row_sum : column_sum;
   const int64_t common_sum = plan.shares_columns ? column_sum : row_sum;
-  plan.most_own =
-      std::max<int64_t>(machine.cache_bytes / kBlockPart / (own_sum * plan.padded_depth()), 1);
+  const bool is_near = plan.keeps_rows && !AreColumnsFar(plan, shape, machine);
+  const int64_t own_bytes = is_near ? machine.near_bytes * 2 / 3 : machine.cache_bytes / kBlockPart;
+  plan.most_own = std::max<int64_t>(own_bytes / (own_sum * plan.padded_depth()), 1);
   const double all = static_cast<double>(common_sum) * shape.outer_sums * shape.sums;
   plan.most_common =
       std::max<int64_t>(static_cast<int64_t>(static_cast<double>(kCommonCaches * machine.cores *
@@ -84,40 +113,65 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double sums = shape.outer_sums * shape.sums;
   const double blocks = Tiles(shape.outer_sums, plan.runs) * Tiles(shape.sums, plan.run);
   const auto rows = static_cast<double>(plan.rows), vectors = static_cast<double>(plan.vectors);
-  const double step =
-      std::max({rows * vectors / kPerCycle, (rows + vectors) / kPerCycle, kLatency});
-  // Sums are loaded and stored once for each block.
-  const double elements = 2 * rows * vectors;
+  const bool has_tiles = shape.registers > 0;
+  const double units = rows * vectors / static_cast<double>(plan.unit_rows);
+  // Instructions on tiles wait for the lines of their operands, which come from the two nearest caches; those of
+  // columns that stream from farther away, for the first tile of a block.
+  const double column_lines = vectors * static_cast<double>(plan.step / plan.group);
+  const double far_cycles =
+      AreColumnsFar(plan, shape, machine)
+          ? machine.cycles_per_byte * machine.vector_bytes / static_cast<double>(plan.most_own)
+          : 0;
+  const double step = has_tiles
+                          ? units * static_cast<double>(shape.unit_cycles) +
+                                (rows + column_lines) * kLineCycles + column_lines * far_cycles
+                          : std::max({units / kPerCycle, (rows + vectors) / kPerCycle, kLatency});
+  // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
+  // pages of memory, which take as long to find again.
+  const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;
+  const double elements = (has_tiles ? 2 : 1) * page_factor * 2 * rows * vectors;
   const double own = plan.shares_columns ? tiles : panels;
   const double common = plan.shares_columns ? panels : tiles;
   const double cores = std::max(std::min<double>(machine.cores, own), 1.0);
   const double balance = std::ceil(own / cores) * cores / std::max(own, 1.0);
-  const double steps = sums / static_cast<double>(plan.group);
+  const double steps = has_tiles ? Tiles(sums, plan.step) : sums / static_cast<double>(plan.step);
   const double work = tiles * panels * (steps * step + blocks * (elements + kTileCycles)) * balance;
   const double row_elements = tiles * rows * sums;
   const double column_elements = panels * static_cast<double>(plan.width()) * sums;
-  const double own_elements = plan.shares_columns ? row_elements : column_elements;
   const double common_elements = plan.shares_columns ? column_elements : row_elements;
   const double common_blocks = Tiles(common, plan.most_common);
-  const bool is_own_packed = shape.columns_before && !plan.shares_columns;
-  const bool is_common_packed = shape.columns_before && plan.shares_columns;
-  const double packed = ((is_own_packed ? 0 : own_elements * common_blocks) +
-                         (is_common_packed ? 0 : common_elements)) *
-                        kPackCycles;
+  const bool is_own_packed = plan.shares_columns ? shape.rows_in_place : shape.columns_before;
+  const bool is_common_packed = plan.shares_columns ? shape.columns_before : shape.rows_in_place;
+  // Bytes of a row lie side by side and are copied together.
+  const double row_copies = row_elements * (has_tiles ? shape.operand_bytes / 4.0 : 1);
+  const double own_copies = plan.shares_columns ? row_copies : column_elements;
+  const double common_copies = plan.shares_columns ? column_elements : row_copies;
+  const double packed =
+      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies)) *
+      kPackCycles;
   const double own_blocks = std::max(Tiles(own, plan.most_own), cores);
+  // Of rows that stay in the nearest cache the steps have it.
   const double stream =
-      own_blocks * common_elements * static_cast<double>(shape.operand_bytes) * kStreamCycles;
-  const double starts =
-      machine.cores > 1 ? (is_common_packed ? 1 : 2) * common_blocks * machine.parallel_cycles : 0;
+      plan.keeps_rows
+          ? 0
+          : own_blocks * common_elements * static_cast<double>(shape.operand_bytes) * kStreamCycles;
+  // One panel for all is packed without a loop.
+  const double loops = (is_common_packed || common == 1 ? 0 : 1) + (cores > 1 ? 1 : 0);
+  const double starts = machine.cores > 1 ? loops * common_blocks * machine.parallel_cycles : 0;
   const double columns = shape.outer_columns * shape.columns;
   const double bytes =
       static_cast<double>(shape.operand_bytes) * (shape.rows * sums + columns * sums) +
-      static_cast<double>(shape.bytes) * 2 * blocks * shape.rows * columns;
-  const double fits = machine.cores > 1 ? static_cast<double>(machine.cores) : 1.0;
-  const double memory = bytes > static_cast<double>(machine.cache_bytes) * fits
-                            ? bytes * machine.cycles_per_byte / machine.memory_scaling
+      static_cast<double>(shape.bytes) * 2 * page_factor * blocks * shape.rows * columns;
+  // Cores that have no part do not read either.
+  const double others = machine.cores > 1 ? (cores - 1) / (machine.cores - 1) : 0;
+  const double scaling = 1 + (machine.memory_scaling - 1) * others;
+  const double memory = bytes > static_cast<double>(machine.cache_bytes) * cores
+                            ? bytes * machine.cycles_per_byte / scaling
                             : 0;
-  return shape.batch * (std::max((work + packed + stream) / cores, memory) + starts);
+  const double busy = (work + packed + stream) / cores;
+  const double overlapped =
+      std::max(busy, memory) + (has_tiles ? kNotOverlapped : 0) * std::min(busy, memory);
+  return shape.batch * (overlapped + starts);
 }
 
 }  // namespace
@@ -140,25 +194,67 @@ PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine) {
   return plan;
 }
 
+namespace {
+
+struct TileSize {
+  int64_t rows, vectors;
+};
+
+std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machine) {
+  std::vector<TileSize> sizes;
+  if (shape.registers == 0) {
+    for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+      // One register is for an element of the row operand, and one is left for the scheduler of instructions.
+      const int64_t rows = (machine.vector_registers - vectors - 2) / vectors;
+      // As equal as can be: 4 tiles of 13 rows for 49, not 3 of 14 and one of 7.
+      if (rows >= 1) sizes.push_back({Balanced(shape.rows, rows), vectors});
+    }
+    return sizes;
+  }
+  // Operands of the shorter side stay, those of the other one come and go. Of what has a use, those are taken that load
+  // the fewest operands for a product, or nearly so: 2 x 2 tiles, 6 x 1 of a narrow result.
+  const auto lanes = static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes);
+  const double most_rows = std::ceil(shape.rows / static_cast<double>(shape.unit_rows));
+  const double most_vectors = std::ceil(shape.columns / lanes);
+  const auto loads = [](int64_t rows, int64_t vectors) {
+    return static_cast<double>(rows + vectors) / static_cast<double>(rows * vectors);
+  };
+  double fewest = std::numeric_limits<double>::infinity();
+  for (const bool counts : {true, false}) {
+    for (int64_t rows = 1; rows < shape.registers && (rows == 1 || rows <= most_rows); ++rows) {
+      for (int64_t vectors = 1; rows * vectors + std::min(rows, vectors) + 1 <= shape.registers &&
+                                (vectors == 1 || vectors <= most_vectors);
+           ++vectors) {
+        if (counts) fewest = std::min(fewest, loads(rows, vectors));
+        if (!counts && loads(rows, vectors) <= kNearlyFewest * fewest)
+          sizes.push_back({rows * shape.unit_rows, vectors});
+      }
+    }
+  }
+  return sizes;
+}
+
+}  // namespace
+
 PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine) {
   const double lanes = std::max<double>(
       static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes), 1);
   const double least = shape.batch * shape.rows * shape.outer_columns * shape.columns *
                        shape.outer_sums * shape.sums / lanes / kPerCycle / machine.cores;
   PackPlan best;
-  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
-    // One register is for an element of the row operand, and one is left for the scheduler of instructions.
-    const int64_t rows = (machine.vector_registers - vectors - 2) / vectors;
-    if (rows < 1) break;
-    for (const bool shares_columns : {true, false}) {
-      if (!shares_columns && !shape.is_known) break;
+  for (const auto& [rows, vectors] : TileSizes(shape, machine)) {
+    for (const auto& [shares_columns, keeps_rows] :
+         {std::pair(true, false), std::pair(false, false), std::pair(true, true)}) {
+      if ((!shares_columns && !shape.is_known) || (keeps_rows && shape.registers == 0)) continue;
       PackPlan plan;
+      plan.keeps_rows = keeps_rows;
       plan.lanes = std::max<int64_t>(machine.vector_bytes / shape.bytes, 1);
       plan.vectors = vectors;
       plan.group = shape.group;
+      plan.step = shape.step;
+      plan.unit_rows = shape.unit_rows;
       plan.shares_columns = shares_columns;
-      // As equal as can be: 4 tiles of 13 rows for 49, not 3 of 14 and one of 7.
-      plan.rows = Balanced(shape.rows, rows);
+      plan.rows = rows;
       SetBlocks(plan, shape, machine);
       plan.cycles = Cycles(plan, shape, machine);
       plan.least_cycles = least;

@@ -28,20 +28,30 @@ struct PackShape {
   double sums = 1;              // of the last one
   int64_t bytes = 4;            // of a sum
   int64_t operand_bytes = 4;    // of an element of a panel
-  int64_t group = 1;            // of sums that one instruction adds to a lane
+  int64_t group = 1;            // of sums that lie side by side in a column panel
+  int64_t step = 1;             // sums that one instruction adds
+  int64_t registers = 0;        // that hold tiles of sums and operands; 0: vectors do
+  int64_t unit_rows = 1;        // of a tile register
+  int64_t unit_cycles = 1;      // of an instruction on tiles
   bool is_known = false;        // the numbers of rows and columns are no guesses
+  bool rows_in_place = false;   // there are no row panels
   bool columns_before = false;  // column panels are there before the run
 };
 
 struct PackPlan {
-  int64_t lanes = 1;    // of a vector
-  int64_t rows = 1;     // of a tile
-  int64_t vectors = 1;  // of a row of a tile
-  int64_t group = 1;    // of sums, which follow each other in a column panel
+  int64_t lanes = 1;      // of a vector
+  int64_t rows = 1;       // of a tile
+  int64_t vectors = 1;    // of a row of a tile
+  int64_t group = 1;      // of sums, which follow each other in a column panel
+  int64_t step = 1;       // sums that one instruction adds
+  int64_t unit_rows = 1;  // that one instruction has
   // A block of sums: of the last loop at most `run` iterations, for each of `runs` iterations of those around.
   int64_t run = 1, runs = 1;
   // All cores read the same column panels, and each has row panels of its own; or the other way round.
   bool shares_columns = true;
+  // Of tiles in registers of their own: the nearest cache keeps a block of row panels, and column panels stream through
+  // it from the next one. Else a column panel stays there.
+  bool keeps_rows = false;
   int64_t most_own = 1;     // panels of a core's own in a block
   int64_t most_common = 1;  // panels, of all sums, that are packed for all cores at a time
   double cycles = 0;        // of all, on the machine's cores
@@ -50,8 +60,8 @@ struct PackPlan {
 
   int64_t width() const { return lanes * vectors; }
   int64_t depth() const { return run * runs; }
-  // With whole groups.
-  int64_t padded_depth() const { return (depth() + group - 1) / group * group; }
+  // With whole steps.
+  int64_t padded_depth() const { return (depth() + step - 1) / step * step; }
 };
 
 // The plan for vectors that are multiplied element by element: all sums at a time, and enough chains of additions.

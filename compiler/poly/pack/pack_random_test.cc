@@ -150,6 +150,7 @@ ScheduleOptions OptionsOf(uint64_t seed) {
   if (random() % 3 == 0) {
     options.machine.vector_bytes = 64;
     options.machine.features = {"avx512vnni"};
+    if (random() % 2 == 0) options.machine.features = {"amx-int8"};
   }
   options.packing = Packing::kAll;
   return options;

@@ -234,6 +234,33 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// Bytes by tiles: both operands signed or not as they are, rows read in place where they can be.
+TEST(PackTest, BytesByTiles) {
+  ScheduleOptions options = PackAll();
+  options.machine.vector_bytes = 64;
+  options.machine.features = {"avx512vnni", "amx-int8"};
+  options.machine.near_bytes = 48 << 10;
+  options.machine.cache_bytes = 2 << 20;
+  for (const char* a : {"u8", "i8"}) {
+    for (const char* b : {"u8", "i8"}) {
+      for (const auto& [rows, sums] : {std::pair(40, 64), std::pair(32, 128), std::pair(33, 70)}) {
+        const std::string text = Packed(
+            StrCat("func f(A: ", a, "[", rows, ", ", sums, "] in, B: ", b, "[40, ", sums,
+                   "] in, C: i32[", rows, ", 40] out) {\n  for (i, 0, ", rows,
+                   ") { for (j, 0, 40) {\n    C[i, j] = 0\n    for (k, 0, ", sums,
+                   ") { C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, B[j, k]) } } }\n}\n"),
+            options);
+        EXPECT_THAT(text, HasSubstr(StrCat("by tdpb", a[0] == 'u' ? "u" : "s",
+                                           b[0] == 'u' ? "u" : "s", "d")));
+        // Rows that are whole steps are read where they are; a last tile that is not whole has a panel.
+        const bool has_panels = text.find("row.panels") != std::string::npos;
+        EXPECT_EQ(has_panels, sums % 64 != 0 || rows % 32 != 0) << text;
+        EXPECT_THAT(text, HasSubstr("C[")) << text;
+      }
+    }
+  }
+}
+
 // The run with what comes before it, as one function.
 ir::Function Joined(const ir::Function& original, const ir::Function& before,
                     const ir::Function& run) {
@@ -283,6 +310,37 @@ TEST(PackTest, ColumnsOfConstantsArePackedBefore) {
         }
       }
     }
+  }
+}
+
+// A product of one row whose weights come from memory: all cores read a part of them, since one alone does not use what
+// the memory gives.
+TEST(PackTest, CoresShareTheColumnsOfOneRow) {
+  for (const char* type : {"f32", "i8"}) {
+    const std::string sum = type[0] == 'f' ? "f32" : "i32";
+    const auto wide = [&](const std::string& operand) {
+      return sum == "i32" ? StrCat("cast(i32, ", operand, ")") : operand;
+    };
+    const std::string text =
+        StrCat("func f(A: ", type, "[1, 300] in, B: ", type, "[512, 300] in, C: ", sum,
+               "[1, 512] out) {\n  for (i, 0, 1) { for (j, 0, 512) {\n    C[i, j] = ",
+               sum == "i32" ? "0" : "0.0", "\n    for (k, 0, 300) { C[i, j] = C[i, j] + ",
+               wide("A[i, k]"), " * ", wide("B[j, k]"), " } } }\n}\n");
+    const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+    ASSERT_TRUE(function.ok()) << function.status();
+    ScheduleOptions options;
+    options.machine = SmallMachine();
+    options.constants = {"B"};
+    if (sum == "i32") {
+      options.machine.vector_bytes = 64;
+      options.machine.features = {"avx512vnni"};
+    }
+    ir::Function run = *function;
+    const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    ASSERT_TRUE(report->before.has_value()) << report->ToString();
+    EXPECT_THAT(ir::Print(run), HasSubstr("parallel (")) << report->ToString();
+    EXPECT_EQ(ir::CompareMeaning(*function, Joined(*function, *report->before, run), 1), "");
   }
 }
 

@@ -48,25 +48,36 @@ bool AreConstant(const std::vector<Range>& loops) {
 }
 
 PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot,
-                  bool columns_before) {
+                  bool columns_before, bool rows_in_place) {
   const int64_t bytes = ir::ByteSize(type);
-  return {.batch = AssumedCount(loops.batch),
-          .rows = AssumedCount(loops.rows),
-          .outer_columns = AssumedCount(loops.outer_columns),
-          .columns = loops.column.assumed,
-          .outer_sums = AssumedCount(loops.outer_sums),
-          .sums = loops.sum.assumed,
-          .bytes = bytes,
-          .operand_bytes = dot ? ir::ByteSize(dot->instruction->b->type) : bytes,
-          .group = dot ? dot->instruction->group : 1,
-          .is_known = AreConstant(loops.rows) && AreConstant(loops.outer_columns) &&
-                      IsConstant(loops.column.count),
-          .columns_before = columns_before};
+  PackShape shape = {.batch = AssumedCount(loops.batch),
+                     .rows = AssumedCount(loops.rows),
+                     .outer_columns = AssumedCount(loops.outer_columns),
+                     .columns = loops.column.assumed,
+                     .outer_sums = AssumedCount(loops.outer_sums),
+                     .sums = loops.sum.assumed,
+                     .bytes = bytes,
+                     .operand_bytes = bytes,
+                     .is_known = AreConstant(loops.rows) && AreConstant(loops.outer_columns) &&
+                                 IsConstant(loops.column.count),
+                     .columns_before = columns_before};
+  if (dot) {
+    const isa::ProcessorInstruction& row = *dot->instruction;
+    shape.operand_bytes = ir::ByteSize(row.b->type);
+    shape.group = row.group;
+    shape.step = row.depth();
+    shape.registers = row.registers;
+    shape.unit_rows = row.rows;
+    shape.unit_cycles = row.cycles;
+    shape.rows_in_place = rows_in_place;
+  }
+  return shape;
 }
 
 Stmt Allocated(const Panels& panels, Stmt body) {
   ir::Context& c = body.context();
   if (panels.sums) body = c.Allocate(panels.sums, body);
+  if (!panels.elements) return body;
   return c.Allocate(panels.elements, body);
 }
 
@@ -76,6 +87,7 @@ struct Side {
   int64_t most = 1;  // of them, at a time, with all sums
   std::function<Panels(Expr count)> make;
   std::function<Stmt(const Panels& panels, Expr place, Expr number, const SumBlock& block)> pack;
+  bool is_in_place = false;  // there is nothing to pack
 };
 
 class Writer {
@@ -106,6 +118,7 @@ class Writer {
                     [&](const Panels& panels, Expr place, Expr number, const SumBlock& block) {
                       return panels_.PackColumns(panels, place, number, block);
                     }};
+    rows_.is_in_place = panels_.AreAllRowsInPlace();
     (shares_columns_ ? columns_ : rows_).most = plan.most_common;
     (shares_columns_ ? rows_ : columns_).most = plan.most_own;
   }
@@ -185,6 +198,7 @@ class Writer {
   // The panels that all cores read, of all blocks of sums: one loop, so that cores wait for one another once.
   // `most` of them have places in each block.
   Stmt Pack(const Side& side, const Panels& panels, Expr first, Expr count, Expr most) const {
+    if (side.is_in_place) return c_.Seq({});
     const auto pack = [&](const SumBlock& block, Expr p) {
       return side.pack(panels, Plus(Times(block.number, most), p), Plus(first, p), block);
     };
@@ -240,7 +254,7 @@ class Writer {
               return LoopOver(c_, "tile", shares_columns_ ? own_count : count, ForKind::kSerial,
                               [&](Expr t) { return tile(p, t); });
             });
-        return is_packed ? tiles : c_.Seq({pack, tiles});
+        return is_packed || own.is_in_place ? tiles : c_.Seq({pack, tiles});
       });
       return is_packed ? blocks : Allocated(panels, blocks);
     });
@@ -401,14 +415,27 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
   PackedCode result;
   if (contraction.is_lanewise && !CanBeLanewise(loops)) return result;
-  const std::optional<Dot> dot =
-      contraction.is_lanewise ? std::nullopt : FindDot(contraction, machine);
   const Expr has_instances = names.Condition(contraction.statement->domain.params());
   const bool columns_before =
       has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, constants);
-  const PackShape shape = ShapeOf(loops, contraction.element.type(), dot, columns_before);
-  result.plan =
-      contraction.is_lanewise ? MakeLanewisePlan(shape, machine) : MakePackPlan(shape, machine);
+  std::optional<Dot> dot;
+  const auto shape = [&] {
+    return ShapeOf(loops, contraction.element.type(), dot, columns_before,
+                   dot && AreRowsInPlace(contraction, *dot, loops));
+  };
+  if (contraction.is_lanewise) {
+    result.plan = MakeLanewisePlan(shape(), machine);
+  } else {
+    // An instruction that adds several products is faster than one that adds one.
+    std::optional<Dot> best;
+    for (Dot& one : FindDots(contraction, machine)) {
+      dot = std::move(one);
+      const PackPlan plan = MakePackPlan(shape(), machine);
+      if (!best || plan.cycles < result.plan.cycles) best = dot, result.plan = plan;
+    }
+    if (!best) result.plan = MakePackPlan(shape(), machine);
+    dot = best;
+  }
   result.line = Line(contraction, dot, result.plan);
   if (columns_before) StrAppend(&result.line, ", columns packed before");
   result.parallel_loops = machine.cores > 1 ? 2 : 0;

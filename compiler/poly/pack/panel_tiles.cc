@@ -41,7 +41,9 @@ Stmt PanelWriter::EndAt(const Values& at, Expr sum) const {
 // all. A tile that is not whole has masks and no branches, so that its sums stay in registers.
 Stmt PanelWriter::ForElements(const TilePlace& tile, bool is_whole, const Element& body) const {
   const Expr width = c_.I64(plan_.width());
-  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+  // Sums in registers of tiles are in memory here.
+  const ForKind kind = plan_.unit_rows > 1 ? ForKind::kSerial : ForKind::kUnroll;
+  return LoopOver(c_, "row", c_.I64(plan_.rows), kind, [&](Expr i) {
     Values at = tile.columns;
     Lets lets;
     const Expr row = Plus(tile.first_row, i);
@@ -58,6 +60,14 @@ Stmt PanelWriter::ForElements(const TilePlace& tile, bool is_whole, const Elemen
 Stmt PanelWriter::Load(const TilePlace& tile, Buffer sums, bool is_whole,
                        const SumBlock& block) const {
   const auto elements = [&](bool begins) {
+    if (begins && plan_.unit_rows > 1 && contraction_.initial->code.value().IsConst()) {
+      // Elements that are not there have it, too: a loop that the code generator knows.
+      return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kSerial, [&](Expr i) {
+        return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
+          return c_.Store(sums, {i, lane}, contraction_.initial->code.value());
+        });
+      });
+    }
     return ForElements(tile, is_whole, [&](const Values& at, Expr i, Expr lane, Expr is_there) {
       Expr value =
           begins ? BeginningAt(at) : ValueAt(*contraction_.statement, contraction_.element, at);
@@ -95,8 +105,90 @@ Stmt PanelWriter::Unshift(Buffer sums, const Panel& columns) const {
   });
 }
 
-Stmt PanelWriter::Add(Buffer sums, const Panel& rows, const Panel& columns,
+// Element `sum` of a block of row number `row`, of an operand that is read in place.
+Expr PanelWriter::RowInPlace(Expr row, Expr sum, const SumBlock& block) const {
+  std::vector<Range> sums = loops_.outer_sums;
+  sums.push_back(loops_.sum);
+  Values at = outer_;
+  SetIterationInline(loops_.rows, row, at);
+  const Expr done =
+      Plus(Times(block.first_run, loops_.sum.count), Minus(block.first, loops_.sum.first));
+  SetIterationInline(sums, Plus(done, sum), at);
+  return ValueAt(*contraction_.statement, dot_->row_operand, at);
+}
+
+// Tiles side by side, as instructions add to them (isa/processor).
+Stmt PanelWriter::AddByTiles(Buffer sums, const TilePlace& place, const Panel& rows,
+                             const Panel& columns, const SumBlock& block, bool is_in_place) const {
+  const isa::ProcessorInstruction& tile = *dot_->instruction;
+  const Buffer a = rows.panels.elements, b = columns.panels.elements;
+  const auto loop = [&](std::string_view name, int64_t count, ForKind kind,
+                        const std::function<Stmt(Expr)>& body) {
+    return LoopOver(c_, name, c_.I64(count), kind, body);
+  };
+  const auto product = [&](Expr step, Expr i, Expr lane, Expr k, Expr q) {
+    const Expr sum = Plus(Times(step, c_.I64(tile.depth())), Plus(Times(k, c_.I64(tile.group)), q));
+    const Expr row =
+        is_in_place ? RowInPlace(Plus(place.first_row, i), sum, block) : a(rows.place, i, sum);
+    const Expr column = b(columns.place, Plus(Times(step, c_.I64(tile.steps)), k), lane, q);
+    const Expr value = c_.Cast(type_, row) * c_.Cast(type_, column);
+    if (sums) return c_.Store(sums, {i, lane}, sums(i, lane) + value);
+    Values at = place.columns;
+    SetIterationInline(loops_.rows, Plus(place.first_row, i), at);
+    at[loops_.column.var] = Plus(loops_.column.first, Plus(place.first_lane, lane));
+    const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
+    const Buffer elements = contraction_.statement->code.buffer();
+    return c_.Store(elements, element, c_.Load(elements, element) + value);
+  };
+  const auto products = [&](Expr step, Expr first_row, Expr first_lane) {
+    return loop("row", tile.rows, ForKind::kSerial, [&](Expr r) {
+      return loop("lane", tile.lanes, ForKind::kVectorize, [&](Expr l) {
+        return loop("k", tile.steps, ForKind::kSerial, [&](Expr k) {
+          return loop("q", tile.group, ForKind::kSerial, [&](Expr q) {
+            return product(step, Plus(first_row, r), Plus(first_lane, l), k, q);
+          });
+        });
+      });
+    });
+  };
+  const Expr steps = CeilQuotient(block.depth(), c_.I64(plan_.step));
+  return LoopOver(c_, "step", steps, ForKind::kSerial, [&](Expr step) {
+    return loop("tile", plan_.rows / tile.rows, ForKind::kUnroll, [&](Expr r) {
+      return loop("tile", plan_.width() / tile.lanes, ForKind::kUnroll, [&](Expr c) {
+        return products(step, Times(r, c_.I64(tile.rows)), Times(c, c_.I64(tile.lanes)));
+      });
+    });
+  });
+}
+
+// A whole tile whose sums are their elements.
+Stmt PanelWriter::TileInPlace(const TilePlace& tile, const Panel& rows, const Panel& columns,
+                              const SumBlock& block) const {
+  const Stmt add = Add({}, tile, rows, columns, block);
+  if (contraction_.initial == nullptr) return add;
+  const Stmt begin = LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kSerial, [&](Expr i) {
+    return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
+      Values at = tile.columns;
+      SetIterationInline(loops_.rows, Plus(tile.first_row, i), at);
+      at[loops_.column.var] = Plus(loops_.column.first, Plus(tile.first_lane, lane));
+      return c_.Store(contraction_.statement->code.buffer(), ElementAt(*contraction_.statement, at),
+                      BeginningAt(at));
+    });
+  });
+  const Stmt both = c_.Seq({begin, add});
+  return block.is_first.IsInt(1) ? both : c_.If(block.is_first, both, add);
+}
+
+Stmt PanelWriter::Add(Buffer sums, const TilePlace& tile, const Panel& rows, const Panel& columns,
                       const SumBlock& block) const {
+  if (dot_ && dot_->instruction->IsTile()) {
+    const auto add = [&](bool is_in_place) {
+      return AddByTiles(sums, tile, rows, columns, block, is_in_place);
+    };
+    if (!rows_in_place_ || AreRowsWhole()) return add(rows_in_place_);
+    const Expr end = Times(Plus(rows.number, 1), c_.I64(plan_.rows));
+    return c_.If(end <= row_count_, add(true), add(false));
+  }
   const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
   const Expr group = c_.I64(plan_.group);
   const Buffer a = rows.panels.elements, b = columns.panels.elements;
@@ -147,7 +239,10 @@ Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& 
   const Stmt load = either([&](bool whole) { return Load(tile, sums, whole, block); });
   const Stmt store = either([&](bool whole) { return StoreTile(tile, sums, whole, block); });
   const Stmt begin = columns.panels.sums ? c_.Seq({load, Unshift(sums, columns)}) : load;
-  return Within(lets, c_.Allocate(sums, c_.Seq({begin, Add(sums, rows, columns, block), store})));
+  const Stmt all = c_.Allocate(sums, c_.Seq({begin, Add(sums, tile, rows, columns, block), store}));
+  if (!sums_in_place_) return Within(lets, all);
+  const Stmt in_place = TileInPlace(tile, rows, columns, block);
+  return Within(lets, is_whole.IsInt(1) ? in_place : c_.If(is_whole, in_place, all));
 }
 
 }  // namespace polynao::poly

@@ -30,9 +30,54 @@ bool WalksAlong(Expr e, Var var) {
   return loads && walks;
 }
 
+// How many elements further the load is in the next iteration of each loop, if it moves by constants.
+std::optional<std::vector<int64_t>> StepsOf(Expr load, const std::vector<Range>& loops) {
+  std::vector<Var> vars;
+  for (const Range& loop : loops) vars.push_back(loop.var);
+  std::vector<int64_t> steps(loops.size(), 0);
+  int64_t size = 1;
+  for (size_t d = load.operands().size(); d-- > 0;) {
+    const std::optional<ir::Affine> index = ir::Linearize(load.operand(d), vars);
+    if (!index) return std::nullopt;
+    for (size_t i = 0; i < vars.size(); ++i) {
+      const Expr coefficient = index->coefficients[i];
+      if (coefficient && !IsConstant(coefficient)) return std::nullopt;
+      if (coefficient) steps[i] += coefficient.int_value() * size;
+    }
+    const Expr extent = Buffer(load.buffer())->extents[d];
+    if (!IsConstant(extent) && d > 0) return std::nullopt;
+    if (d > 0) size *= extent.int_value();
+  }
+  return steps;
+}
+
+// The step of all iterations of the loops, counted in their order, if there is one. (Of no loop: 0.)
+std::optional<int64_t> StepOfAll(Expr load, std::vector<Range> loops) {
+  std::erase_if(loops, [](const Range& loop) { return loop.count.IsInt(1); });
+  const std::optional<std::vector<int64_t>> steps = StepsOf(load, loops);
+  if (!steps) return std::nullopt;
+  for (size_t i = 0; i + 1 < loops.size(); ++i) {
+    const Expr count = loops[i + 1].count;
+    if (!IsConstant(count) || (*steps)[i] != (*steps)[i + 1] * count.int_value())
+      return std::nullopt;
+  }
+  return steps->empty() ? 0 : steps->back();
+}
+
 bool IsPowerOfTwo(int64_t n) { return n > 1 && (n & (n - 1)) == 0; }
 
 }  // namespace
+
+bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const ContractionLoops& loops) {
+  const Expr operand = dot.row_operand;
+  if (!dot.instruction->IsTile() || !operand.Is(ExprKind::kLoad) || contraction.is_lanewise)
+    return false;
+  std::vector<Range> sums = loops.outer_sums;
+  sums.push_back(loops.sum);
+  const Expr count = CountOf(contraction.element.context(), sums);
+  return IsConstant(count) && count.int_value() % dot.instruction->depth() == 0 &&
+         StepOfAll(operand, sums) == 1 && StepOfAll(operand, loops.rows).has_value();
+}
 
 PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
                          const ContractionLoops& loops, const PackPlan& plan, const Values& outer)
@@ -48,12 +93,17 @@ PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot
   rows_by_sums_ = dot || contraction.is_lanewise ||
                   WalksAlong(contraction.row_operand, loops.sum.var) || loops.rows.empty() ||
                   !WalksAlong(contraction.row_operand, loops.rows.back().var);
+  rows_in_place_ = dot && AreRowsInPlace(contraction, *dot, loops) && plan.depth() % plan.step == 0;
+  const Expr element = contraction.element;
+  sums_in_place_ = dot && dot->instruction->IsTile() && contraction.final == nullptr &&
+                   StepOfAll(element, loops.rows).has_value();
   columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&
                      IsPowerOfTwo(plan.lanes) && !dot;
 }
 
 Panels PanelWriter::NewRowPanels(Expr count) const {
+  if (AreAllRowsInPlace()) return {};
   const ir::Type type = dot_ ? dot_->instruction->a->type : type_;
   const Expr depth = c_.I64(plan_.padded_depth()), rows = c_.I64(plan_.rows);
   if (rows_by_sums_) return {c_.NewBuffer("row.panels", type, {count, rows, depth})};
@@ -80,10 +130,10 @@ Expr PanelWriter::ColumnElement(const Values& at) const {
                  at);
 }
 
-// The sums of a block, with those that fill its last group.
+// The sums of a block, with those that fill its last step.
 Expr PanelWriter::PaddedDepth(const SumBlock& block) const {
-  const Expr group = c_.I64(plan_.group);
-  return Times(CeilQuotient(block.depth(), group), group);
+  const Expr step = c_.I64(plan_.step);
+  return Times(CeilQuotient(block.depth(), step), step);
 }
 
 // body(values, number of the first sum) for each run of a block. Loops of their own have cheaper numbers than quotients
@@ -111,41 +161,116 @@ Stmt PanelWriter::ForAllRuns(size_t loop, Expr run, const SumBlock& block, const
   });
 }
 
+// Whether runs of the last outer loop of sums follow each other in memory, as they do in a row panel: an image's
+// channels of neighbours x. If some of them are padding, all between two that are none are none.
+bool PanelWriter::CanJoinRuns(Expr operand, const SumBlock& block) const {
+  if (loops_.outer_sums.empty() || !(block.runs == CountOf(c_, loops_.outer_sums))) return false;
+  const Range& outer = loops_.outer_sums.back();
+  if (!IsConstant(outer.count) || !(block.count == loops_.sum.count) || !IsConstant(block.count) ||
+      outer.count.IsInt(1)) {
+    return false;
+  }
+  if (operand.Is(ExprKind::kSelect)) {
+    bool is_convex = true;
+    const auto visit = [&](Expr condition, const auto& self) -> void {
+      if (condition.Is(ExprKind::kAnd)) {
+        self(condition.operand(0), self);
+        self(condition.operand(1), self);
+        return;
+      }
+      is_convex &= condition.Is(ExprKind::kLt) || condition.Is(ExprKind::kLe);
+      for (const Expr side : condition.operands())
+        is_convex = is_convex && ir::Linearize(side, {outer.var}).has_value();
+    };
+    visit(operand.operand(0), visit);
+    if (!is_convex || ir::UsesVar(operand.operand(0), loops_.sum.var)) return false;
+    operand = operand.operand(1);
+  }
+  if (!operand.Is(ExprKind::kLoad)) return false;
+  const auto steps = StepsOf(operand, {outer, loops_.sum});
+  return steps == std::vector<int64_t>{block.count.int_value(), 1};
+}
+
+// joined(values, first sum) for all runs of the last outer loop at once, where can_join(values) holds; else
+// single(values, first sum) for each.
+Stmt PanelWriter::ForJoinedRuns(size_t loop, Expr run, const SumBlock& block, const Values& at,
+                                const Body& joined,
+                                const std::function<Expr(const Values&)>& can_join,
+                                const Body& single) const {
+  const Range& range = loops_.outer_sums[loop];
+  if (loop + 1 == loops_.outer_sums.size()) {
+    const Stmt all = joined(at, Times(run, Times(range.count, block.count)));
+    const Expr condition = can_join(at);
+    if (condition.IsInt(1)) return all;
+    return c_.If(condition, all, ForAllRuns(loop, run, block, at, single));
+  }
+  return LoopOver(c_, range.var.name(), range.count, ForKind::kSerial, [&](Expr i) {
+    Values here = at;
+    here[range.var] = Plus(range.first, i);
+    return ForJoinedRuns(loop + 1, Plus(Times(run, range.count), i), block, here, joined, can_join,
+                         single);
+  });
+}
+
 // ---- rows
 
 Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bool is_zero,
                          const SumBlock& block) const {
   const auto kind = rows_by_sums_ ? ForKind::kVectorize : ForKind::kSerial;
-  return ForRuns(block, at, [&](const Values& run, Expr base) {
-    const auto over = [&](Expr operand) {
+  const Expr own = dot_ ? dot_->row_operand : contraction_.row_operand;
+  const Expr operand = is_zero ? c_.Const(own.type(), 0) : own;
+  const auto store = [&](Expr value, const Values& here, Expr sum) {
+    value = ValueAt(*contraction_.statement, value, here);
+    if (dot_ && dot_->shifts_rows) {
+      const ir::Type type = panels->type;
+      const Expr bits = value.IsConst() ? c_.Const(type, 0) : c_.Cast(type, value);
+      value = c_.Binary(ExprKind::kBitXor, bits, c_.Int(type, 128));
+    }
+    return rows_by_sums_ ? c_.Store(panels, {place, i, sum}, value)
+                         : c_.Store(panels, {place, sum, i}, value);
+  };
+  const Body single = [&](const Values& run, Expr base) {
+    const auto over = [&](Expr value) {
       return LoopOver(c_, "sum", block.count, kind, [&](Expr k) {
         Values here = run;
         here[loops_.sum.var] = Plus(block.first, k);
-        Expr value = ValueAt(*contraction_.statement, operand, here);
-        if (dot_ && dot_->shifts_rows) {
-          const ir::Type type = panels->type;
-          const Expr bits = operand.IsConst() ? c_.Const(type, 0) : c_.Cast(type, value);
-          value = c_.Binary(ExprKind::kBitXor, bits, c_.Int(type, 128));
-        }
-        const Expr sum = Plus(base, k);
-        return rows_by_sums_ ? c_.Store(panels, {place, i, sum}, value)
-                             : c_.Store(panels, {place, sum, i}, value);
+        return store(value, here, Plus(base, k));
       });
     };
-    const Expr own = dot_ ? dot_->row_operand : contraction_.row_operand;
-    const Expr operand = is_zero ? c_.Const(own.type(), 0) : own;
     // Padding: whether a run is inside of the image is asked once.
     if (!operand.Is(ExprKind::kSelect) || ir::UsesVar(operand.operand(0), loops_.sum.var))
       return over(operand);
     const Expr condition = ValueAt(*contraction_.statement, operand.operand(0), run);
     return c_.If(condition, over(operand.operand(1)), over(operand.operand(2)));
-  });
+  };
+  if (is_zero || !rows_by_sums_ || !CanJoinRuns(operand, block)) return ForRuns(block, at, single);
+  const Range& outer = loops_.outer_sums.back();
+  const Body joined = [&](const Values& run, Expr base) {
+    const Expr inside = operand.Is(ExprKind::kSelect) ? operand.operand(1) : operand;
+    return LoopOver(c_, "sum", Times(outer.count, block.count), kind, [&](Expr k) {
+      Values here = run;
+      SetIterationInline({outer, loops_.sum}, k, here);
+      return store(inside, here, Plus(base, k));
+    });
+  };
+  const auto can_join = [&](const Values& run) {
+    if (!operand.Is(ExprKind::kSelect)) return c_.Bool(true);
+    // No run is padding if the first one and the last one are none.
+    std::vector<Expr> ends;
+    for (const Expr k : {c_.I64(0), Plus(outer.count, -1)}) {
+      Values here = run;
+      here[outer.var] = Plus(outer.first, k);
+      ends.push_back(ValueAt(*contraction_.statement, operand.operand(0), here));
+    }
+    return ir::And(ends[0], ends[1]);
+  };
+  return ForJoinedRuns(0, c_.I64(0), block, at, joined, can_join, single);
 }
 
-// Zeros behind the sums of a block, up to a whole group.
+// Zeros behind the sums of a block, up to a whole step.
 Stmt PanelWriter::RowPadding(Buffer panels, Expr place, Expr i, const SumBlock& block) const {
   const Expr depth = block.depth();
-  return LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kSerial, [&](Expr k) {
+  return LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kVectorize, [&](Expr k) {
     return c_.Store(panels, {place, i, Plus(depth, k)}, Zero(panels));
   });
 }
@@ -154,6 +279,7 @@ Stmt PanelWriter::PackRows(const Panels& row_panels, Expr place, Expr number,
                            const SumBlock& block) const {
   const Buffer panels = row_panels.elements;
   const Expr first = Times(number, c_.I64(plan_.rows));
+  if (AreAllRowsInPlace()) return c_.Seq({});
   if (!rows_by_sums_ && loops_.rows.size() == 1) {
     // A row of memory has the rows of the panel.
     const Expr left = Least(Minus(row_count_, first), c_.I64(plan_.rows));
@@ -176,17 +302,18 @@ Stmt PanelWriter::PackRows(const Panels& row_panels, Expr place, Expr number,
       });
     });
   }
-  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kSerial, [&](Expr i) {
+  const Stmt rows = LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kSerial, [&](Expr i) {
     Values at = outer_;
     Lets lets;
     SetIteration(loops_.rows, Plus(first, i), at, lets);
     const Stmt row = Within(lets, OneRow(panels, place, i, at, false, block));
-    const bool is_whole = IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
-    const Stmt either = is_whole ? row
-                                 : c_.If(Plus(first, i) < row_count_, row,
-                                         OneRow(panels, place, i, outer_, true, block));
+    const Stmt either = AreRowsWhole() ? row
+                                       : c_.If(Plus(first, i) < row_count_, row,
+                                               OneRow(panels, place, i, outer_, true, block));
     return dot_ ? c_.Seq({either, RowPadding(panels, place, i, block)}) : either;
   });
+  if (!rows_in_place_) return rows;
+  return c_.If(row_count_ < Plus(first, c_.I64(plan_.rows)), rows);
 }
 
 // ---- columns

@@ -36,6 +36,10 @@ struct Panels {
   ir::Buffer elements, sums = {};
 };
 
+// Returns true if an instruction on tiles can read the row operand where it is: rows and sums follow each other in
+// memory at constant steps, and all sums are whole steps of the instruction.
+bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const ContractionLoops& loops);
+
 // Writes the parts of the code that know what a panel looks like.
 class PanelWriter {
  public:
@@ -43,13 +47,15 @@ class PanelWriter {
   PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
               const ContractionLoops& loops, const PackPlan& plan, const Values& outer);
 
-  // Buffers for `count` panels.
+  // Buffers for `count` panels; none for rows that are all read in place.
   Panels NewRowPanels(ir::Expr count) const;
   Panels NewColumnPanels(ir::Expr count) const;
 
   // How many there are.
   ir::Expr RowTiles() const { return CeilQuotient(row_count_, c_.I64(plan_.rows)); }
   ir::Expr ColumnPanels() const { return Times(CountOf(c_, loops_.outer_columns), lane_panels_); }
+
+  bool AreAllRowsInPlace() const { return rows_in_place_ && AreRowsWhole(); }
 
   // Fills panel `place` of `panels` with those rows or columns that tile or panel `number` has. What is beyond the last
   // row or column is zero.
@@ -76,6 +82,10 @@ class PanelWriter {
 
   ir::Stmt ForRuns(const SumBlock& block, const Values& at, const Body& body) const;
   ir::Expr FirstLane(ir::Expr number, Values& at, Lets& lets) const;
+  ir::Stmt ForJoinedRuns(size_t loop, ir::Expr run, const SumBlock& block, const Values& at,
+                         const Body& joined, const std::function<ir::Expr(const Values&)>& can_join,
+                         const Body& single) const;
+  bool CanJoinRuns(ir::Expr operand, const SumBlock& block) const;
   ir::Stmt ForAllRuns(size_t loop, ir::Expr run, const SumBlock& block, const Values& at,
                       const Body& body) const;
   ir::Stmt PackColumnsByLanes(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
@@ -107,8 +117,17 @@ class PanelWriter {
                      const SumBlock& block) const;
   ir::Stmt Load(const TilePlace& tile, ir::Buffer sums, bool is_whole, const SumBlock& block) const;
   ir::Stmt Unshift(ir::Buffer sums, const Panel& columns) const;
-  ir::Stmt Add(ir::Buffer sums, const Panel& rows, const Panel& columns,
+  ir::Stmt Add(ir::Buffer sums, const TilePlace& tile, const Panel& rows, const Panel& columns,
                const SumBlock& block) const;
+  // The sums are in `sums`, or, without it, where their elements are.
+  ir::Stmt AddByTiles(ir::Buffer sums, const TilePlace& tile, const Panel& rows,
+                      const Panel& columns, const SumBlock& block, bool is_in_place) const;
+  ir::Stmt TileInPlace(const TilePlace& tile, const Panel& rows, const Panel& columns,
+                       const SumBlock& block) const;
+  ir::Expr RowInPlace(ir::Expr row, ir::Expr sum, const SumBlock& block) const;
+  bool AreRowsWhole() const {
+    return IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
+  }
   struct Condition;
   Condition PaddingOf() const;
   ir::Expr BeginningAt(const Values& at) const;
@@ -123,6 +142,8 @@ class PanelWriter {
   const ir::Type type_;
   ir::Expr row_count_, lane_panels_;
   bool rows_by_sums_;     // A[t, row, sum], else A[t, sum, row]
+  bool sums_in_place_;    // instructions on tiles add to the elements
+  bool rows_in_place_;    // whole tiles read the row operand where it is
   bool columns_by_sums_;  // the column operand walks along memory with the sums: it is transposed
 };
 

@@ -1,0 +1,31 @@
+// What loops and meanings of instructions (isa/processor) have in common.
+#ifndef COMPILER_CODEGEN_LLVM_MEANING_H_
+#define COMPILER_CODEGEN_LLVM_MEANING_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::codegen {
+
+using MeaningLoads = absl::flat_hash_map<ir::Buffer, ir::Expr>;  // by the meaning's buffer
+
+// Returns true if `value` has the meaning's operations, on loads of the same types, which are added to `loads`.
+bool IsAlike(ir::Expr meaning, ir::Expr value, MeaningLoads& loads);
+
+// The number of the element in memory, of which a quotient and a remainder of one number cancel out, counted from where
+// the first `outer` indices are; nothing if it is not known how large the array is.
+std::optional<arith::LinearForm> NumberOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices,
+                                          arith::Analyzer& analyzer, size_t outer = 0);
+
+// By how many elements an access moves with `var`, if that is a constant.
+std::optional<int64_t> StepOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices, ir::Var var,
+                              arith::Analyzer& analyzer);
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_LLVM_MEANING_H_
