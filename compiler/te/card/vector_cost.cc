@@ -76,7 +76,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   // Of node i, an input or a copy from one: `part` of `whole`.
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = ElementCount(part) * ir::ByteSize(list_[i].type);
-    if (t_.smem) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
+    if (t_.smem == 1) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
     if (at(i).is_same) {
       once_load_ +=
           card().gmem_latency +
@@ -120,6 +120,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const VectorNode& node = list_[i];
     if (ReadsBackwards(i)) layout_.needs.nmem = kTooMuch;
     if (at(i).is_inlined) return;
+    if (at(i).turn) return CountTurned(i);
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
     double cycles =
@@ -151,6 +152,26 @@ class VectorGroup::Counter : public VectorGroup::Places {
       cycles += group_.instructions_->CopyCycles(node.type, ElementCount(box) / length, length);
     }
     Count(i, Times(i) * cycles / static_cast<double>(Sharers(i)));
+  }
+
+  void CountTurned(size_t i) {
+    const VectorNode& node = list_[i];
+    const Turn& turn = *at(i).turn;
+    const TurnInstructions& by = group_.turns_.at(i);
+    const bool loads = at(i).loads_turned;
+    Store(i, false);
+    layout_.needs.nmem += BytesOf(turn, node.type, loads && !HasOneTile(t_) ? 2 : 1, by);
+    if (loads) {
+      Shape part;
+      for (const Index& index : group_.indices_[i]) {
+        const auto axis = std::find(index.uses.begin(), index.uses.end(), true);
+        part.push_back(axis == index.uses.end() ? 1 : turn.box[axis - index.uses.begin()]);
+      }
+      Load(i, list_[node.operands[0].node].shape, part);
+    }
+    const TurnCycles cycles = CyclesOf(turn, node.type, !loads, by, *group_.instructions_);
+    once_ += cycles.once;
+    Count(i, cycles.box);
   }
 
   // Copies of elements along dimensions that the operand lacks.
@@ -491,8 +512,13 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const int64_t tile = ElementCount(t_.tile) * ir::ByteSize(type);
     const double copies = copies_ + MoveCycles(tile, SegmentsOf(extents, t_.tile).count);
     const auto all = static_cast<double>(tiles);
+    // What cores load by themselves: a tile's while another one is computed, but for the first of each turn.
+    const double loads = OwnLoads();
     layout_.cost.Phase("before", 1), layout_.cost.Lane();
     load(false), load(true);
+    layout_.cost.Add("loads", mapping::kGmem, once_load_);
+    layout_.cost.Phase("first tile", static_cast<double>(turns)), layout_.cost.Lane();
+    layout_.cost.Add("loads", mapping::kGmem, loads);
     layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
     layout_.cost.Add("copies", mapping::kMoveDma, once_copies_);
     layout_.cost.Add("computation", mapping::kVectorUnit, once_ + all * needs_.compute_cycles);
@@ -500,8 +526,22 @@ class VectorGroup::Counter : public VectorGroup::Places {
     layout_.cost.Add("copies", mapping::kMoveDma,
                      copies + (all - 1) * std::max(0.0, copies - needs_.compute_cycles));
     layout_.cost.Add("queues", mapping::kWaits, all * card.drain + 2 * card.barrier);
+    if (loads > 0)
+      layout_.cost.Lane(), layout_.cost.Add("loads", mapping::kGmem, (all - 1) * loads);
     if (turns > 1) layout_.cost.Lane(), load(true), store();
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
+  }
+
+  // Of a tile, by a core itself.
+  double OwnLoads() const {
+    if (needs_.moved_bytes == 0) return 0;
+    const mapping::CardFacts& card = group_.card_;
+    const double share =
+        std::min(card.gmem * mapping::kTogether / static_cast<double>(needs_.cores), card.io_port);
+    const double segments =
+        static_cast<double>(needs_.load_segments) * card.gmem_latency / card.strided_reads;
+    const double bytes = static_cast<double>(needs_.moved_bytes) / share;
+    return card.io_start + card.gmem_latency + std::max(bytes + kPartInStep * segments, segments);
   }
 
   struct ClusterLoad {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/turned_copy.h"
 #include "compiler/te/card/vector_nodes.h"
 #include "compiler/te/graph.h"
 #include "isa/granularity.h"
@@ -49,7 +51,8 @@ class VectorGroup {
   //   core          how long a run is
   //   apart, across the dimension that `across` cores of a cluster share besides
   //   smem          1: what a cluster reads and computes crosses GMEM as one piece, by its memory core and SMEM; if its
-  //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed
+  //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed.
+  //                 2: what it computes alone; its cores load what they need, in long segments where rows become columns
   //   tile0, ..     extents of a tile along the output's dimensions
   //   along         1: rows of what is reduced stand side by side, and one instruction reduces a row. 0: one instruction
   //                 for each place of the reduced dimensions takes in the elements of all results there
@@ -67,7 +70,7 @@ class VectorGroup {
   struct Tiling {
     size_t split = 0, apart = 0;
     int64_t across = 1;
-    bool smem = false;
+    int smem = 0;
     Shape core, tile;
     bool along = false;
     bool first = false;
@@ -94,7 +97,9 @@ class VectorGroup {
         false;  // a reduction that copies what it reads, or a product that copies its rows
     bool by_parts = false;  // made by all cores of a cluster together, for weights in SMEM
     bool by_smem = false;   // weights that come by way of SMEM, once for all cores of a cluster
-    int place = -1;         // the node whose storage a lane takes
+    std::optional<Turn> turn = {};  // of a copy that turns rows into columns
+    bool loads_turned = false;      // what such a copy turns comes from GMEM itself
+    int place = -1;                 // the node whose storage a lane takes
     const isa::Instruction* form = nullptr;
     std::vector<Use> uses = {};
     // Of an operand that is read as a row: the first dimension of the lane along which the row is made longer by
@@ -128,6 +133,8 @@ class VectorGroup {
 
   Layout LayoutOf(const Tiling& t) const;
   void ReadIndices();
+  // Which copies may turn rows into columns, and by which instructions.
+  void FindTurns();
   // Which of the output's dimensions each node follows, as bits.
   void FindFollowed();
   // The output's dimensions that weights of products follow. Their tiles are the outer loops: the weights of one of
@@ -183,8 +190,9 @@ class VectorGroup {
     std::vector<bool> uses;   // each axis
     std::vector<bool> bends;  // each axis other than by a coefficient
   };
-  std::vector<std::vector<Index>> indices_;  // of each node
-  std::vector<uint64_t> follows_;            // the output's dimensions, as bits
+  std::vector<std::vector<Index>> indices_;   // of each node
+  std::map<size_t, TurnInstructions> turns_;  // FindTurns: of a copy, Turn::columns aside
+  std::vector<uint64_t> follows_;             // the output's dimensions, as bits
   std::vector<std::vector<uint64_t>> dimension_follows_;
   uint64_t outer_ = 0;  // FindOuter, as bits
   bool has_products_ = false;

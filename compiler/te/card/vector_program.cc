@@ -1,5 +1,6 @@
 // The tensors of a vector group under a tiling, and their schedule.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -124,6 +125,7 @@ class VectorGroup::Builder {
   // An operand of a lane as a longer row; the dimensions of the lane that it has.
   std::pair<Tensor, std::vector<size_t>> Repeat(size_t i, size_t o);
   Tensor MakeLane(size_t i);
+  Tensor MakeTurned(size_t i);
   Tensor MakeReduce(size_t i);
   Tensor MakeProduct(size_t i);
   // Brings the weights of product i to the cores' WMEM: before the loop `tid` of the output's stage, inside `outer`.
@@ -156,6 +158,7 @@ class VectorGroup::Builder {
              std::string_view instruction = "") const;
   void PlaceReduction(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
   void PlaceNode(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
+  void PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
   void DoubleBufferMoved(Schedule& s) const;
 
   const VectorGroup& group_;
@@ -169,7 +172,8 @@ class VectorGroup::Builder {
   std::vector<Extra> extras_;
   bool scalar_reader_ = false;
   std::map<size_t, Tensor> products_;  // their sums
-  std::vector<Tensor> on_chip_;        // the nodes where their readers find them
+  std::map<size_t, TurnedCopy> turned_;
+  std::vector<Tensor> on_chip_;  // the nodes where their readers find them
   // Of what cores make together for weights in SMEM: the stage there and its loop over parts.
   std::map<size_t, std::pair<Stage*, Axis>> parts_;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
@@ -215,6 +219,7 @@ Tensor VectorGroup::Builder::Make(size_t i) {
       return Tensor(graph_.state(), node.input, node.output);
     case Kind::kCopy:
       if (layout_.nodes[i].is_inlined) return Tensor();
+      if (layout_.nodes[i].turn) return MakeTurned(i);
       return Compute(StrCat(node.name, ".", i), node.shape,
                      [&](const Axes& own) { return CopyElement(i, own); });
     case Kind::kLane:
@@ -328,6 +333,19 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
   return lane;
 }
 
+Tensor VectorGroup::Builder::MakeTurned(size_t i) {
+  const VectorNode& node = list_[i];
+  turned_[i] = MakeTurn(
+      StrCat(node.name, ".", i), *layout_.nodes[i].turn, graph_.context(), graph_.index_type(),
+      node.type, group_.turns_.at(i),
+      [&](const std::string& name, const Shape& shape,
+          const std::function<Expr(const Axes&)>& element) {
+        return Compute(name, shape, element);
+      },
+      [&](const Axes& at) { return CopyElement(i, at); });
+  return turned_[i].result;
+}
+
 Tensor VectorGroup::Builder::MakeReduce(size_t i) {
   const VectorNode& node = list_[i];
   const Placed& placed = layout_.nodes[i];
@@ -426,7 +444,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   for (size_t i = 0; i < list_.size(); ++i) {
     Tensor from = tensors_[i];
     const bool is_read = list_[i].kind == Kind::kInput && !readers_[i].empty();
-    if (t_.smem && is_read) {
+    if (t_.smem == 1 && is_read) {
       from = s.CacheRead(from, isa::kSmem, readers_[i]);
       of_clusters.emplace_back(from, (group_.follows_[i] >> t_.split & 1) != 0);
     }
@@ -576,6 +594,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       break;
     case Kind::kCopy:
       if (placed.is_inlined || MadeByParts(s, i)) break;
+      if (placed.turn) PlaceTurned(s, y, loops, i);
       BackwardsFirst(s[on_chip_[i]], i);
       Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
       break;
@@ -591,6 +610,26 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       Place(s, y, loop, {.tensor = products_.at(i)}, node.product->family);
       break;
   }
+}
+
+void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
+  const Placed& placed = layout_.nodes[i];
+  for (const TurnPart& part : turned_.at(i).parts) {
+    Stage& stage = s[part.tensor];
+    for (const int64_t n : part.splits) stage.Split(stage.leaves().back(), n);
+    if (part.first) {
+      std::vector<Axis> order = stage.leaves();
+      const auto end = order.end() - static_cast<ptrdiff_t>(*part.first);
+      std::rotate(order.begin(), end - 1, end);
+      stage.Reorder(order);
+    }
+    const bool is_mask = part.kind == TurnPart::Kind::kMask;
+    Place(s, y, is_mask ? loops.core : loops.tile, {.tensor = part.tensor}, part.instruction);
+    if (part.place) stage.InPlace(part.place);
+    const bool is_loaded = part.kind == TurnPart::Kind::kRows && placed.loads_turned;
+    if (is_loaded && !HasOneTile(t_)) stage.DoubleBuffer();
+  }
+  SplitRuns(s, *placed.turn, on_chip_[i]);
 }
 
 // What is loaded or stored has two copies: one is moved while the other is used.
