@@ -1,4 +1,4 @@
-// Copies on chip that turn rows into columns by selects: all values are the interpreter's, for all types, in graphs that
+// Copies on chip that turn rows into columns by selects: all values are the interpreter's, of all types, in graphs that
 // only move elements and in those that compute before and behind. POLYNAO_RANDOM_CASES=2000 runs more random graphs,
 // POLYNAO_SEED=7 the same ones.
 #include <cstdint>

@@ -28,7 +28,7 @@ int64_t RowsAtOnce(int64_t n) {
   return n;
 }
 
-// The axes of an index, whose extents are given, in the order in which its places run: those of one another's multiples,
+// The axes of an index, whose extents are given, in the order in which its places run: each a multiple of the next,
 // 32 a + b of b < 32. Nothing if places of several axes meet, as those of a window do.
 std::optional<std::vector<size_t>> OrderOfIndex(Expr index, const Axes& axes,
                                                 const std::vector<int64_t>& extents) {

@@ -1,4 +1,4 @@
-// Copies on chip that turn rows into columns, faster than element by element. A segment of a copy takes a cycle, however
+// Copies on chip that turn rows into columns, faster than element by element. A segment of a copy takes a cycle however
 // short it is, while a select takes 64 elements a cycle. So squares of digits x digits elements are turned by selects,
 // in as many rounds as digits has bits, and then moved in runs of `digits`. For digits = 2, of X as two sets of rows:
 //
@@ -50,7 +50,7 @@ struct TurnInstructions {
 std::optional<TurnInstructions> FindTurnInstructions(ir::Context& c, ir::Type type,
                                                      const LaneInstructions& instructions);
 
-// Cycles of the vector unit for a box, and those that a core spends once. `copies`: the sets of rows are copied on chip.
+// Cycles of the vector unit for a box, and those that a core spends once. `copies`: sets of rows are copied on chip.
 struct TurnCycles {
   double box = 0, once = 0;
 };
