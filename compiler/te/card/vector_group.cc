@@ -242,6 +242,15 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
           continue;
         }
         ways.push_back(t);
+        // Rows become columns in boxes of one size: fewer cores may share the output without a rest.
+        const int64_t of_cluster = machine_->cores_per_cluster() / across;
+        for (int64_t used = runs; !turns_.empty() && used >= of_cluster; used -= of_cluster) {
+          if (shape[split] % used != 0) continue;
+          if (shape[split] / used == t.core[split]) break;
+          ways.push_back(t);
+          ways.back().core[split] = shape[split] / used;
+          break;
+        }
         if (split < last || channels_ > 0) continue;
         // Single elements fill whole groups of the vector unit; and one core alone leaves no gaps.
         const int64_t groups = std::min(RoundUp(t.core[last], isa::kVectorGroup), shape[last]);

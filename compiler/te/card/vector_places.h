@@ -271,7 +271,8 @@ class VectorGroup::Places {
     if (i == group_.nodes_.result.node) placed.is_inlined = false;
   }
 
-  // Whether boxes of a node begin at multiples of their size along dimension d, and are all of one size.
+  // Whether boxes of a node begin at multiples of their size along dimension d, and are all of one size, also those of
+  // the last cluster's cores.
   bool HasWholeBoxes(size_t i, size_t d) const {
     const int64_t box = layout_.nodes[i].box[d], whole = list_[i].shape[d];
     if (box == whole) return true;
@@ -279,7 +280,8 @@ class VectorGroup::Places {
     for (size_t k = 0; k < t_.tile.size(); ++k) {
       if (follows != uint64_t{1} << k) continue;
       const int64_t all = group_.output_.shape()[k];
-      return whole == all && box == t_.tile[k] && t_.core[k] % box == 0 && all % t_.core[k] == 0;
+      const int64_t shared = k == t_.split ? t_.core[k] * group_.RunsOfCluster(t_) : t_.core[k];
+      return whole == all && box == t_.tile[k] && t_.core[k] % box == 0 && all % shared == 0;
     }
     return false;
   }
