@@ -37,8 +37,8 @@ Expr Wide(Expr value) { return To(SumType(value.type()), value); }
 
 Expr Rsqrt(Expr x) { return x.context().Call(x.type(), "rsqrt", {x}); }
 
-// Parts of so many places that cores share evenly: the largest power of two up to 32 that divides them if that is a few,
-// else the largest divisor up to 32.
+// Parts of so many places that cores share evenly: the largest power of two up to 32 that divides them if that is a
+// few, else the largest divisor up to 32.
 int64_t PartsOf(int64_t places) {
   constexpr int64_t kMost = 32, kFew = 8;
   int64_t power = 1, divisor = 1;
@@ -149,9 +149,10 @@ Tensor RmsNorm(te::Graph& g, const OperatorCase& c, double epsilon) {
   return g.Compute("Y", whole,
                    [&](Expr o, Expr i) { return To(c.dtype, w(o, i) * q(o) * Wide(gamma(i))); });
 }
-// Of images (N, .., C) with the channels in `groups` groups: mean and sum of squared differences of each channel in each
-// part of the pixels (Chan, Golub, LeVeque 1983), then those of groups, then factors and summands of channels. One tensor
-// has both of each, so that one pass over X finds them, and another one needs no more.
+
+// Of images (N, .., C) with the channels in `groups` groups: mean and sum of squared differences of each channel in
+// each part of the pixels (Chan, Golub, LeVeque 1983), then those of groups, then factors and summands of channels. One
+// tensor has both of each, so that one pass over X finds them, and another one needs no more.
 Tensor GroupNorm(te::Graph& g, const OperatorCase& c, int64_t groups, double epsilon) {
   const int64_t images = c.shape[0], size = c.shape.back() / groups;
   const int64_t pixels = te::ElementCount(c.shape) / images / c.shape.back();

@@ -376,8 +376,8 @@ class Scheduler {
     return key;
   }
 
-  // The members in groups of neighbours. Each group takes in more, a few at a time, as long as that is cheaper than what
-  // they cost by themselves.
+  // The members in groups of neighbours. Each group takes in more, a few at a time, as long as that is cheaper than
+  // what they cost by themselves.
   absl::StatusOr<Piece> InParts(const Members& members) {
     constexpr size_t kMostAhead = 4;
     const double barrier = static_cast<double>(target_.machine->Get("sync.drain") +
