@@ -24,8 +24,11 @@
 namespace polynao::te {
 
 struct CardGroup::Parts {
-  explicit Parts(const Target& target) : instructions(*target.instructions, *target.machine) {}
+  // `reuses`: as VectorGroup::Create has it.
+  Parts(const Target& target, bool reuses)
+      : instructions(*target.instructions, *target.machine), reuses(reuses) {}
   LaneInstructions instructions;
+  bool reuses;
   // One of the four.
   std::optional<ElementwiseGroup> elementwise;
   std::optional<ContractionGroup> contraction;
@@ -55,8 +58,9 @@ struct CardGroup::Parts {
       for (const bool shifts : {false, true}) {
         const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
         if (!flat_output) continue;
-        absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
-                                                                /*products=*/false, channels);
+        absl::StatusOr<VectorGroup> group =
+            VectorGroup::Create(*flat_output, instructions, machine,
+                                /*products=*/false, channels, reuses);
         if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
       }
     }
@@ -65,7 +69,7 @@ struct CardGroup::Parts {
   absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,
                                      bool products) const {
     return VectorGroup::Create(output, instructions, machine, products,
-                               flat.empty() ? 0 : VectorGroup::kFew);
+                               flat.empty() ? 0 : VectorGroup::kFew, reuses);
   }
 
   // `f` of the group that has the choice, if it is no contraction, and of the choice as that group knows it.
@@ -150,7 +154,7 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
                                             const TileExtras& extras, bool by_vector) {
   POLYNAO_CHECK(target.machine != nullptr && target.instructions != nullptr) << target.name;
   CardGroup group;
-  group.parts_ = std::make_unique<Parts>(target);
+  group.parts_ = std::make_unique<Parts>(target, /*reuses=*/by_vector);
   Parts& parts = *group.parts_;
   const isa::Machine& machine = *target.machine;
   const std::vector<const Operation*> computes = Computes(output);

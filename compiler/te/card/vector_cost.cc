@@ -72,6 +72,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   void Store(size_t i, bool is_moved) {
     const int64_t bytes = OnChipBytes(CeilDiv(Room(at(i).box), Sharers(i)), list_[i].type);
     layout_.needs.nmem += bytes * (is_moved && !at(i).is_same && !HasOneTile(t_) ? 2 : 1);
+    if (!is_moved && !at(i).is_same) computed_.emplace_back(i, bytes);
   }
   // Of node i, an input or a copy from one: `part` of `whole`.
   void Load(size_t i, const Shape& whole, const Shape& part) {
@@ -456,6 +457,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     }
     if (!t_.smem) needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
     needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
+    if (group_.reuses_ && layout_.needs.nmem > card().nmem_bytes && layout_.needs.nmem < kTooMuch) {
+      layout_.needs.nmem -= SharedBytes();
+    }
     needs_.nmem_bytes = layout_.needs.nmem;
     double outer = 1;
     for (size_t d = 0; d < t_.tile.size(); ++d) {
@@ -474,6 +478,35 @@ class VectorGroup::Counter : public VectorGroup::Places {
       layout_.cost.Add("computation", mapping::kVectorUnit, once_);
     }
     layout_.cost.Append(PipelinedParts(card(), tiles, needs_));
+  }
+
+  // What computed nodes need less if they share bytes with those that are not read any more. The pass `storage` leaves
+  // a few gaps.
+  int64_t SharedBytes() const {
+    constexpr int64_t kGaps = 20;  // percent
+    const auto end_of = [&](size_t i) {
+      return layout_.nodes[i].in_loop ? static_cast<size_t>(list_[i].reduction) : i;
+    };
+    std::vector<size_t> last(list_.size());
+    for (size_t i = list_.size(); i-- > 0;) {
+      last[i] = i == group_.nodes_.result.node ? list_.size() : end_of(i);
+      for (const size_t reader : group_.readers_[i]) {
+        const Placed& placed = layout_.nodes[reader];
+        last[i] = std::max(last[i], end_of(reader));
+        if (placed.is_inlined || placed.place == static_cast<int>(i)) {
+          last[i] = std::max(last[i], last[reader]);
+        }
+      }
+    }
+    std::vector<int64_t> changes(list_.size() + 2);
+    int64_t all = 0, live = 0, most = 0;
+    for (const auto& [i, bytes] : computed_) {
+      all += bytes;
+      changes[i] += bytes;
+      changes[last[i] + 1] -= bytes;
+    }
+    for (const int64_t change : changes) most = std::max(most, live += change);
+    return std::max<int64_t>(0, all - most - most * kGaps / 100);
   }
 
   // The cost where a cluster's inputs and results cross GMEM by its memory core: all of them before the first tile and
@@ -549,7 +582,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     bool moves;  // with the turns
   };
   std::vector<ClusterLoad> cluster_loads_;  // t_.smem
-  double copies_ = 0, once_copies_ = 0;     // between SMEM and NMEM, of a tile and once
+  std::vector<std::pair<size_t, int64_t>>
+      computed_;                         // nodes with storage that is not moved, and its bytes
+  double copies_ = 0, once_copies_ = 0;  // between SMEM and NMEM, of a tile and once
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
 };

@@ -25,8 +25,8 @@ using Operand = VectorNode::Operand;
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
                                                 const isa::Machine& machine, bool products,
-                                                int64_t channels) {
-  VectorGroup group(output, instructions, machine, channels);
+                                                int64_t channels, bool reuses) {
+  VectorGroup group(output, instructions, machine, channels, reuses);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }

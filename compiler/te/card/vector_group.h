@@ -34,11 +34,13 @@ class VectorGroup {
   // `products`: as CutIntoNodes has it.
   // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
   // ways to share the output the simpler ones alone, since other groups have its windows flat.
+  // `reuses`: tilings fit also where computed nodes share NMEM with those that nobody reads any more. That is an
+  // estimate of what the pass `storage` finds, so that the first of the schedules may fail: for callers who try others.
   static constexpr int64_t kFew = -1;
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
                                             const isa::Machine& machine, bool products = false,
-                                            int64_t channels = 0);
+                                            int64_t channels = 0, bool reuses = false);
   // Whether the tensor unit computes a part of it.
   bool has_products() const { return has_products_; }
 
@@ -124,12 +126,13 @@ class VectorGroup {
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,
-              const isa::Machine& machine, int64_t channels)
+              const isa::Machine& machine, int64_t channels, bool reuses)
       : output_(output),
         instructions_(&instructions),
         machine_(&machine),
         card_(machine),
-        channels_(channels) {}
+        channels_(channels),
+        reuses_(reuses) {}
 
   Layout LayoutOf(const Tiling& t) const;
   void ReadIndices();
@@ -180,6 +183,7 @@ class VectorGroup {
   const isa::Machine* machine_;
   mapping::CardFacts card_;
   int64_t channels_;
+  bool reuses_;
   VectorNodes nodes_;
   std::vector<std::vector<size_t>> readers_;
   // An index of a copy as constant + coefficients * axes; `is_linear`: it is no more than that.
