@@ -166,7 +166,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
       Shape part;
       for (const Index& index : group_.indices_[i]) {
         const auto axis = std::find(index.uses.begin(), index.uses.end(), true);
-        part.push_back(axis == index.uses.end() ? 1 : turn.box[axis - index.uses.begin()]);
+        part.push_back(axis == index.uses.end() ? 1 : at(i).box[axis - index.uses.begin()]);
       }
       Load(i, list_[node.operands[0].node].shape, part);
     }

@@ -87,10 +87,15 @@ void VectorGroup::ReadIndices() {
 }
 
 void VectorGroup::FindTurns() {
-  if (has_products_) return;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     const VectorNode& node = nodes_.list[i];
     if (node.kind != Kind::kCopy || node.pads() || node.reduction >= 0) continue;
+    // Beside products only weights: others have whole groups of lanes.
+    const bool is_weights = std::all_of(readers_[i].begin(), readers_[i].end(), [&](size_t reader) {
+      return nodes_.list[reader].kind == Kind::kProduct &&
+             nodes_.list[reader].operands[0].node != i;
+    });
+    if (has_products_ && !is_weights) continue;
     // Each axis is an index, and the last one is not the last index.
     std::vector<int> of_axis(node.axes.size(), -1);
     bool permutes = true;
@@ -244,7 +249,8 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         ways.push_back(t);
         // Rows become columns in boxes of one size: fewer cores may share the output without a rest.
         const int64_t of_cluster = machine_->cores_per_cluster() / across;
-        for (int64_t used = runs; !turns_.empty() && used >= of_cluster; used -= of_cluster) {
+        const bool turns = !turns_.empty() && !has_products_;
+        for (int64_t used = runs; turns && used >= of_cluster; used -= of_cluster) {
           if (shape[split] % used != 0) continue;
           if (shape[split] / used == t.core[split]) break;
           ways.push_back(t);

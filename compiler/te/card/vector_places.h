@@ -245,6 +245,13 @@ class VectorGroup::Places {
     const bool is_input = list_[from].kind == VectorNode::Kind::kInput;
     if (shares_weights_ && IsWeights(i) && is_input && group_.readers_[from].size() == 1) {
       placed.by_smem = placed.by_parts = at(from).by_parts = true;
+      // Each core makes some of the last dimension.
+      Shape part = placed.box;
+      if (part.back() % card().cores == 0) {
+        part.back() /= card().cores;
+        placed.turn = TurnInBoxes(i, part);
+        placed.loads_turned = placed.turn.has_value();
+      }
       return;
     }
     std::vector<AxisRun> axes;
@@ -288,16 +295,23 @@ class VectorGroup::Places {
 
   // How copy i turns rows into columns; nothing if it copies element by element.
   std::optional<Turn> TurnOf(size_t i) const {
-    const auto by = group_.turns_.find(i);
     const Placed& placed = layout_.nodes[i];
-    if (by == group_.turns_.end() || placed.in_loop || placed.is_same) return std::nullopt;
+    if (placed.in_loop || placed.is_same) return std::nullopt;
     for (size_t d = 0; d < placed.box.size(); ++d) {
       if (!HasWholeBoxes(i, d)) return std::nullopt;
+    }
+    return TurnInBoxes(i, placed.box);
+  }
+  std::optional<Turn> TurnInBoxes(size_t i, const Shape& box) const {
+    const auto by = group_.turns_.find(i);
+    if (by == group_.turns_.end()) return std::nullopt;
+    for (size_t d = 0; d < box.size(); ++d) {
+      if (list_[i].shape[d] % box[d] != 0) return std::nullopt;
     }
     const std::vector<bool>& last = group_.indices_[i].back().uses;
     Turn turn = {
         .shape = list_[i].shape,
-        .box = placed.box,
+        .box = box,
         .columns = static_cast<size_t>(std::find(last.begin(), last.end(), true) - last.begin())};
     const Type type = list_[i].type;
     double least = group_.instructions_->CopyCycles(type, ElementCount(turn.box), 1);

@@ -136,9 +136,9 @@ class VectorGroup::Builder {
     if (it == parts_.end()) return false;
     Stage& stage = s[on_chip_[i]];
     stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
-    stage.Pragma(stage.axis(0), list_[i].pads() && list_[i].kind == Kind::kCopy
-                                    ? pragma::kPad
-                                    : std::string_view("memcpy"));
+    stage.Pragma(stage.leaves()[0], list_[i].pads() && list_[i].kind == Kind::kCopy
+                                        ? pragma::kPad
+                                        : std::string_view("memcpy"));
     return true;
   }
   // Loops along which a copy reads backwards come first: of each iteration it is one instruction.
@@ -593,8 +593,8 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       Place(s, y, loop, {.tensor = on_chip_[i], .is_parted = static_cast<int>(i) < group_.parted_});
       break;
     case Kind::kCopy:
-      if (placed.is_inlined || MadeByParts(s, i)) break;
       if (placed.turn) PlaceTurned(s, y, loops, i);
+      if (placed.is_inlined || MadeByParts(s, i)) break;
       BackwardsFirst(s[on_chip_[i]], i);
       Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
       break;
@@ -614,6 +614,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
 
 void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
   const Placed& placed = layout_.nodes[i];
+  const auto of_parts = parts_.find(i);
   for (const TurnPart& part : turned_.at(i).parts) {
     Stage& stage = s[part.tensor];
     for (const int64_t n : part.splits) stage.Split(stage.leaves().back(), n);
@@ -624,10 +625,15 @@ void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops
       stage.Reorder(order);
     }
     const bool is_mask = part.kind == TurnPart::Kind::kMask;
-    Place(s, y, is_mask ? loops.core : loops.tile, {.tensor = part.tensor}, part.instruction);
+    if (of_parts != parts_.end()) {
+      stage.ComputeAt(*of_parts->second.first, of_parts->second.second).SetScope(isa::kNmem);
+      stage.Pragma(stage.leaves()[0], part.instruction.empty() ? "memcpy" : part.instruction);
+    } else {
+      Place(s, y, is_mask ? loops.core : loops.tile, {.tensor = part.tensor}, part.instruction);
+    }
     if (part.place) stage.InPlace(part.place);
     const bool is_loaded = part.kind == TurnPart::Kind::kRows && placed.loads_turned;
-    if (is_loaded && !HasOneTile(t_)) stage.DoubleBuffer();
+    if (is_loaded && !placed.is_same && !HasOneTile(t_)) stage.DoubleBuffer();
   }
   SplitRuns(s, *placed.turn, on_chip_[i]);
 }
