@@ -610,9 +610,11 @@ class Scheduler {
     cycles = schedules[0].cycles;
     absl::StatusOr<int64_t> least = scalar_stores_(best);
     if (least.ok() && *least == 0) return best;
-    constexpr size_t kMostTries = 12;
+    // More are tried while none compiles: tiles whose nodes share NMEM fit by an estimate alone.
+    constexpr size_t kMostTries = 12, kMostFailures = 100;
     schedules = program.Schedules({}, false);
-    for (size_t i = 1; i < std::min(schedules.size(), kMostTries); ++i) {
+    for (size_t i = 1; i < schedules.size(); ++i) {
+      if (i >= (least.ok() ? kMostTries : kMostFailures)) break;
       absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
       if (!other.ok()) continue;
       const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
