@@ -4,7 +4,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -16,6 +19,7 @@
 #include "compiler/passes/pipeline_emit.h"
 #include "compiler/passes/pipeline_plan.h"
 #include "compiler/target/control.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -92,11 +96,60 @@ class Pipeliner {
     return RoundUp(bytes, kOnChipAlignment);
   }
 
-  bool Fits(const PipelinePlan& plan, std::string& reason) const {
+  // Whether all buffers fit side by side, or those of the computation alone one after the other: then the plan says so.
+  bool Fits(const pipelining::Body& body, PipelinePlan& plan, std::string& reason) const {
+    if (FitsSideBySide(plan, 0, reason)) return true;
+    int64_t most = 0;
+    plan.inside = OfComputation(body, plan, most);
+    std::string other;
+    if (!plan.inside.empty() && FitsSideBySide(plan, most, other)) return true;
+    plan.inside.clear();
+    return false;
+  }
+
+  // Buffers that the computation alone uses, and the bytes that it needs at a time.
+  static absl::flat_hash_set<Buffer> OfComputation(const pipelining::Body& body,
+                                                   const PipelinePlan& plan, int64_t& most) {
+    absl::flat_hash_set<Buffer> inside;
+    std::vector<int64_t> changes(body.units.size() + 1);
+    for (Buffer buffer : body.buffers) {
+      if (plan.copies.at(buffer) != 1 || buffer->scope != isa::kNmem) continue;
+      size_t first = body.units.size(), last = 0;
+      bool is_own = true;
+      for (size_t u = 0; u < body.units.size(); ++u) {
+        const Unit& unit = body.units[u];
+        const auto has = [&](const std::vector<Buffer>& of) {
+          return std::find(of.begin(), of.end(), buffer) != of.end();
+        };
+        if (!has(unit.reads) && !has(unit.writes)) continue;
+        is_own = is_own && unit.stage == Stage::kCompute && !unit.is_nest;
+        first = std::min(first, u);
+        last = u;
+        // It may be needed through all of a loop that uses it.
+        for (size_t v = 0; unit.inner_loop != 0 && v < body.units.size(); ++v) {
+          if (body.units[v].inner_loop != unit.inner_loop) continue;
+          first = std::min(first, v);
+          last = std::max(last, v);
+        }
+      }
+      if (!is_own || first > last) continue;
+      inside.insert(buffer);
+      changes[first] += AlignedBytes(buffer);
+      changes[last + 1] -= AlignedBytes(buffer);
+    }
+    int64_t live = 0;
+    for (const int64_t change : changes) most = std::max(most, live += change);
+    return inside;
+  }
+
+  // `inside`: bytes for the plan's buffers of that name, which the pass `storage` finds with a few gaps.
+  bool FitsSideBySide(const PipelinePlan& plan, int64_t inside, std::string& reason) const {
+    constexpr int64_t kGaps = 10;  // percent
     std::map<std::string, int64_t> needed = around_;
     for (const auto& [buffer, copies] : plan.copies) {
-      needed[buffer->scope] += copies * AlignedBytes(buffer);
+      if (!plan.inside.contains(buffer)) needed[buffer->scope] += copies * AlignedBytes(buffer);
     }
+    if (inside > 0) needed[std::string(isa::kNmem)] += inside + inside * kGaps / 100;
     for (const auto& [scope, bytes] : needed) {
       if (bytes <= target_.MemoryBytes(scope)) continue;
       reason = StrCat(plan.period == kMostCopies ? "three" : "two", " copies take ", bytes,
@@ -128,12 +181,12 @@ class Pipeliner {
     std::optional<PipelinePlan> plan;
     for (int copies = body->copies; copies >= kDefaultCopies && !plan; --copies) {
       plan = MakePlan(*body, windows_, copies, reason);
-      if (plan && !Fits(*plan, reason)) plan = std::nullopt;
+      if (plan && !Fits(*body, *plan, reason)) plan = std::nullopt;
     }
     // Where what is fetched does not fit twice, fetching is a part of the computation.
     if (!plan && pipelining::ComputeWhatIsFetched(*body)) {
       plan = MakePlan(*body, windows_, kDefaultCopies, reason);
-      if (plan && !Fits(*plan, reason)) plan = std::nullopt;
+      if (plan && !Fits(*body, *plan, reason)) plan = std::nullopt;
     }
     if (!plan) return std::nullopt;
     reason.clear();

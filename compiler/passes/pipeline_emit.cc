@@ -72,8 +72,13 @@ class Emitter {
     for (Stage stage : plan.order) {
       stages_[Index(stage)] = StageFilter(body, stage).Filter(body.stmt);
     }
+    Stmt& compute = stages_[Index(Stage::kCompute)];
+    for (Buffer buffer : body.buffers) {
+      if (plan.inside.contains(buffer)) compute = c_.Allocate(buffer, compute);
+    }
     copies_.resize(plan.period);
     for (Buffer buffer : body.buffers) {
+      if (plan.inside.contains(buffer)) continue;
       const int64_t copies = plan.copies.at(buffer);
       for (int64_t i = 0; i < copies; ++i) {
         const Buffer copy = copies == 1 ? buffer

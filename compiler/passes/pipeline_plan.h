@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/ir.h"
 #include "compiler/passes/pipeline_body.h"
 
@@ -25,6 +26,9 @@ struct PipelinePlan {
   // Every buffer with more than one copy has so many: the largest number that one needs. After so many
   // steps the same copies are used again.
   int64_t period = 1;
+  // Buffers of the computation alone that are allocated with it, not around the loop: so they may share bytes with one
+  // another. Empty where all buffers fit side by side, since what shares bytes has to wait.
+  absl::flat_hash_set<ir::Buffer> inside;
 
   int64_t Rank(Stage stage) const {
     return std::find(order.begin(), order.end(), stage) - order.begin();

@@ -439,6 +439,30 @@ TEST(PipelineTest, WhatDoesNotFitTwiceIsFetchedByTheComputation) {
   EXPECT_EQ(decisions[0].form, "stages load, compute; copies S 2, X 1");
 }
 
+// Four buffers of the computation are too many beside what is moved, but two of them are needed at a time.
+TEST(PipelineTest, WhatTheComputationAloneUsesMayShareBytes) {
+  std::string text =
+      "func f(A: f16[2000] in, C: f16[2000] out) { for (t, 0, 9) { pragma \"double_buffer\" {"
+      " allocate X: f16[64] @nmem allocate Y: f16[64] @nmem";
+  for (const char* name : {"K", "L", "M", "N"}) {
+    StrAppend(&text, " allocate ", name, ": f16[4160] @nmem");
+  }
+  StrAppend(&text, " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0)");
+  std::string from = "X";
+  for (const std::string to : {"K", "L", "M", "N", "Y"}) {
+    StrAppend(&text, " add.f16(&", to, "[0], &", from, "[0], &", from, "[0], 64)");
+    from = to;
+  }
+  StrAppend(&text, " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0) } } }");
+  const std::string after = After(text);
+  // Inside the loop over groups of two iterations, and around what is computed before and behind it.
+  EXPECT_THAT(after, HasSubstr("for (t"));
+  EXPECT_GT(after.find("allocate N"), after.find("memcpy"));
+  std::string large = text;
+  while (large.find("f16[4160]") != std::string::npos) large.replace(large.find("4160"), 4, "9000");
+  EXPECT_THAT(Reason(large), HasSubstr("bytes of nmem, which has 32768"));
+}
+
 TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   EXPECT_THAT(Reason(Program(1)), HasSubstr("it has 1 iterations"));
   EXPECT_THAT(Reason(Program(3, " X[3] = 1.0")), HasSubstr("no queued instruction: X[3] = 1.0"));

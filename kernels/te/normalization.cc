@@ -37,39 +37,76 @@ Expr Wide(Expr value) { return To(SumType(value.type()), value); }
 
 Expr Rsqrt(Expr x) { return x.context().Call(x.type(), "rsqrt", {x}); }
 
+// Parts of so many places that cores share evenly: the largest power of two up to 32 that divides them if that is a
+// few, else the largest divisor up to 32.
+int64_t PartsOf(int64_t places) {
+  constexpr int64_t kMost = 32, kFew = 8;
+  int64_t power = 1, divisor = 1;
+  for (int64_t n = 1; n <= kMost && n <= places; ++n) {
+    if (places % n != 0) continue;
+    divisor = n;
+    if ((n & (n - 1)) == 0) power = n;
+  }
+  return power >= kFew ? power : divisor;
+}
+
 // [tensor-program normalization begin]
+// A tensor's first half and its second one, by `half`. Nothing is added: x - 0.0 is x.
+Expr EitherOf(Expr half, Expr first, Expr second) {
+  return te::Select(half < 1, first, -0.0) +
+         te::Select(half < 1, ir::ConstantLike(second, -0.0), second);
+}
+
+// Of columns: the largest element and the sum of exponentials of each part, then those of all. One tensor has both of
+// each, so that one pass over X finds them, and another one needs no more.
+Tensor SoftmaxOfColumns(te::Graph& g, const OperatorCase& c, const Rows& k) {
+  const int64_t parts = PartsOf(k.count), length = k.count / parts;
+  const te::ReduceAxis r = g.ReduceAxisOf("r", length), p = g.ReduceAxisOf("p", parts);
+  const te::Shape whole = {k.outer, parts, length, k.inner}, of_parts = {k.outer, parts, k.inner},
+                  of_columns = {k.outer, k.inner};
+  const auto exponential = [&](Expr e) { return g.context().Call(e.type(), "exp", {e}); };
+  const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
+  const Tensor part = g.Compute(
+      "P.max", of_parts, [&](Expr o, Expr q, Expr i) { return te::ReduceMax(x(o, q, r, i), r); });
+  const Tensor part_max =
+      g.Compute("P.top", of_parts, [&](const Axes& at) { return Wide(part(at)); });
+  const Tensor part_sum = g.Compute("P.sum", of_parts, [&](Expr o, Expr q, Expr i) {
+    return te::ReduceSum(exponential(Wide(x(o, q, r, i)) - part_max(o, q, i)), r);
+  });
+  const Tensor both =
+      g.Compute("P", {k.outer, 2, parts, k.inner}, [&](Expr o, Expr b, Expr q, Expr i) {
+        return EitherOf(b, part_max(o, q, i), part_sum(o, q, i));
+      });
+  const Tensor m = g.Compute("M", of_columns,
+                             [&](Expr o, Expr i) { return te::ReduceMax(both(o, 0, p, i), p); });
+  const Tensor s = g.Compute("S", of_columns, [&](Expr o, Expr i) {
+    return te::ReduceSum(both(o, 1, p, i) * exponential(both(o, 0, p, i) - m(o, i)), p);
+  });
+  // One quotient for a column.
+  const Tensor q = g.Compute("Q", of_columns, [&](Expr o, Expr i) { return 1 / s(o, i); });
+  const Tensor line = g.Compute("L", {k.outer, 2, k.inner}, [&](Expr o, Expr b, Expr i) {
+    return EitherOf(b, m(o, i), q(o, i));
+  });
+  return g.Compute("Y", whole, [&](Expr o, Expr q, Expr l, Expr i) {
+    return To(c.dtype, exponential(Wide(x(o, q, l, i)) - line(o, 0, i)) * line(o, 1, i));
+  });
+}
+
 Tensor Softmax(te::Graph& g, const OperatorCase& c, int64_t axis) {
   const Rows k = RowsOf(c, axis);
-  te::Shape whole = {k.outer, k.count, k.inner}, result = {k.outer, k.inner};
-  // Rows of single elements would be repeated one by one.
-  if (k.inner == 1) whole.pop_back(), result.pop_back();
-  const auto of = [](const Axes& at) {
-    Axes row = at;
-    row.erase(row.begin() + 1);
-    return row;
-  };
+  if (k.inner > 1) return SoftmaxOfColumns(g, c, k);
+  const te::Shape whole = {k.outer, k.count};
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.count);
-  const auto along = [&r](const Axes& row) {
-    Axes at = row;
-    at.insert(at.begin() + 1, r);
-    return at;
-  };
   const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
-  const Tensor m =
-      g.Compute("M", result, [&](const Axes& row) { return te::ReduceMax(x(along(row)), r); });
-  const auto exponential = [&](const Axes& at) {
-    const Expr difference = Wide(x(at)) - Wide(m(of(at)));
+  const Tensor m = g.Compute("M", {k.outer}, [&](Expr o) { return te::ReduceMax(x(o, r), r); });
+  const Tensor e = g.Compute("E", whole, [&](Expr o, Expr i) {
+    const Expr difference = Wide(x(o, i)) - Wide(m(o));
     return g.context().Call(difference.type(), "exp", {difference});
-  };
-  // Columns do not stay on chip: their exponentials are computed again.
-  Tensor stored;
-  if (k.inner == 1) stored = g.Compute("E", whole, exponential);
-  const auto e = [&](const Axes& at) { return stored ? stored(at) : exponential(at); };
-  const Tensor s =
-      g.Compute("S", result, [&](const Axes& row) { return te::ReduceSum(e(along(row)), r); });
+  });
+  const Tensor s = g.Compute("S", {k.outer}, [&](Expr o) { return te::ReduceSum(e(o, r), r); });
   // One quotient for a row.
-  const Tensor q = g.Compute("Q", result, [&](const Axes& row) { return 1 / s(row); });
-  return g.Compute("Y", whole, [&](const Axes& at) { return To(c.dtype, e(at) * q(of(at))); });
+  const Tensor q = g.Compute("Q", {k.outer}, [&](Expr o) { return 1 / s(o); });
+  return g.Compute("Y", whole, [&](Expr o, Expr i) { return To(c.dtype, e(o, i) * q(o)); });
 }
 
 // The mean along the rows of what `element` says.
@@ -112,32 +149,58 @@ Tensor RmsNorm(te::Graph& g, const OperatorCase& c, double epsilon) {
   return g.Compute("Y", whole,
                    [&](Expr o, Expr i) { return To(c.dtype, w(o, i) * q(o) * Wide(gamma(i))); });
 }
-// Of images (N, .., C) with the channels in `groups` groups: means over all pixels, then over a group's channels.
+
+// Of images (N, .., C) with the channels in `groups` groups: mean and sum of squared differences of each channel in
+// each part of the pixels (Chan, Golub, LeVeque 1983), then those of groups, then factors and summands of channels. One
+// tensor has both of each, so that one pass over X finds them, and another one needs no more.
 Tensor GroupNorm(te::Graph& g, const OperatorCase& c, int64_t groups, double epsilon) {
   const int64_t images = c.shape[0], size = c.shape.back() / groups;
   const int64_t pixels = te::ElementCount(c.shape) / images / c.shape.back();
-  const te::Shape whole = {images, pixels, groups, size}, row = {groups, size};
+  const int64_t parts = PartsOf(pixels), length = pixels / parts;
+  const te::Shape whole = {images, parts, length, groups, size}, row = {groups, size};
   const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
   const Tensor gamma = g.Reshape(g.Placeholder("GAMMA", {c.shape.back()}, c.dtype), row);
   const Tensor beta = g.Reshape(g.Placeholder("BETA", {c.shape.back()}, c.dtype), row);
-  const auto mean = [&](const char* name, const auto& element) {
-    const te::ReduceAxis p = g.ReduceAxisOf("p", pixels), k = g.ReduceAxisOf("k", size);
-    const Tensor of_channels =
-        g.Compute(StrCat(name, ".channels"), {images, groups, size},
-                  [&](Expr n, Expr i, Expr j) { return te::ReduceSum(element(n, p, i, j), p); });
-    return g.Compute(name, {images, groups}, [&](Expr n, Expr i) {
-      const Expr sum = of_channels(n, i, k);
-      return te::ReduceSum(sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(pixels * size)),
-                           k);
-    });
+  const auto over = [](Expr sum, int64_t count) {
+    return sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(count));
   };
-  const Tensor m = mean("M", [&](Expr n, Expr p, Expr i, Expr j) { return Wide(x(n, p, i, j)); });
-  const auto d = [&](Expr n, Expr p, Expr i, Expr j) { return Wide(x(n, p, i, j)) - m(n, i); };
-  const Tensor v =
-      mean("V", [&](Expr n, Expr p, Expr i, Expr j) { return d(n, p, i, j) * d(n, p, i, j); });
-  return g.Compute("Y", whole, [&](Expr n, Expr p, Expr i, Expr j) {
-    const Expr q = Rsqrt(v(n, i) + ir::ConstantLike(v(n, i), epsilon));
-    return To(c.dtype, d(n, p, i, j) * q * Wide(gamma(i, j)) + Wide(beta(i, j)));
+  const te::ReduceAxis r = g.ReduceAxisOf("r", length), p = g.ReduceAxisOf("p", parts),
+                       k = g.ReduceAxisOf("k", size);
+  const te::Shape of_parts = {images, parts, groups, size};
+  const Tensor sum = g.Compute("P.sum", of_parts, [&](Expr n, Expr o, Expr i, Expr j) {
+    return te::ReduceSum(Wide(x(n, o, r, i, j)), r);
+  });
+  const Tensor mean =
+      g.Compute("P.mean", of_parts, [&](const Axes& at) { return over(sum(at), length); });
+  const Tensor squares = g.Compute("P.squares", of_parts, [&](Expr n, Expr o, Expr i, Expr j) {
+    const Expr d = Wide(x(n, o, r, i, j)) - mean(n, o, i, j);
+    return te::ReduceSum(d * d, r);
+  });
+  const Tensor both =
+      g.Compute("P", {images, 2, parts, groups, size}, [&](Expr n, Expr b, Expr o, Expr i, Expr j) {
+        return EitherOf(b, mean(n, o, i, j), squares(n, o, i, j));
+      });
+  const Tensor m = g.Compute("M", {images, groups}, [&](Expr n, Expr i) {
+    return te::ReduceSum(over(both(n, 0, p, i, k), parts * size), {p, k});
+  });
+  const Tensor v = g.Compute("V", {images, groups}, [&](Expr n, Expr i) {
+    const Expr d = both(n, 0, p, i, k) - m(n, i);
+    return te::ReduceSum(over(d * d, parts * size) + over(both(n, 1, p, i, k), pixels * size),
+                         {p, k});
+  });
+  const te::Shape of_channels = {images, groups, size};
+  const Tensor factor = g.Compute("F", of_channels, [&](Expr n, Expr i, Expr j) {
+    return Rsqrt(v(n, i) + ir::ConstantLike(v(n, i), epsilon)) * Wide(gamma(i, j));
+  });
+  const Tensor summand = g.Compute("S", of_channels, [&](Expr n, Expr i, Expr j) {
+    return Wide(beta(i, j)) - m(n, i) * factor(n, i, j);
+  });
+  const Tensor line =
+      g.Compute("L", {images, 2, groups, size}, [&](Expr n, Expr b, Expr i, Expr j) {
+        return EitherOf(b, factor(n, i, j), summand(n, i, j));
+      });
+  return g.Compute("Y", whole, [&](Expr n, Expr o, Expr l, Expr i, Expr j) {
+    return To(c.dtype, Wide(x(n, o, l, i, j)) * line(n, 0, i, j) + line(n, 1, i, j));
   });
 }
 // [tensor-program normalization end]

@@ -79,7 +79,9 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
   // Floats whose sum is cut into parts are added in another order than the expression says.
   for (size_t i = 0; i < schedules.size() && ir::IsFloat(y.type()); ++i) {
     const size_t next = (at + i) % schedules.size();
-    if (schedules[next].choice.contains("chunks")) continue;
+    const auto folded = schedules[next].choice.find("folded");
+    const bool is_folded = folded != schedules[next].choice.end() && folded->second == 1;
+    if (is_folded || schedules[next].choice.contains("chunks")) continue;
     at = next;
     break;
   }

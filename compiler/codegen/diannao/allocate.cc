@@ -64,7 +64,8 @@ class Round {
         continue;
       }
       fits = false;
-      const std::optional<Victim> victim = FindVictim(live, i);
+      std::optional<Victim> victim = FindVictim(live, i, /*is_near=*/false);
+      if (!victim) victim = FindVictim(live, i, /*is_near=*/true);
       if (!victim) {
         return absl::ResourceExhaustedError(StrCat("function '", code_.name, "': more than ",
                                                    registers_, " values are live at once"));
@@ -128,10 +129,14 @@ class Round {
     int reg;
     int full;   // where too many are live
     int until;  // another one ends here: what comes back behind it has made room
+    // It comes back right before each use, wherever that is. In a long block of values that are all used before any of
+    // them ends there is no better place: where it comes back, another one goes whose next use is further off.
+    bool is_near;
   };
 
   // The place for a copy for `use` to read, or -1 if no place would free a register.
   int PlaceOf(int use, const Victim& victim) const {
+    if (victim.is_near) return use;
     if (use > victim.until) return places_.Best(use, victim.until + 1);
     if (use > victim.full) {
       // A copy inside a loop is not live in the whole loop. That helps if `full` is before the
@@ -176,7 +181,8 @@ class Round {
   }
 
   // The value live at `full` that is cheapest to compute again.
-  std::optional<Victim> FindVictim(const std::set<std::pair<int, int>>& live, int full) const {
+  std::optional<Victim> FindVictim(const std::set<std::pair<int, int>>& live, int full,
+                                   bool is_near) const {
     const int first_end = live.begin()->first;
     const int second_end = std::next(live.begin())->first;
     std::optional<Victim> best;
@@ -185,7 +191,7 @@ class Round {
       if (!code_.IsValue(reg)) continue;
       const std::vector<int> uses = UsesBeyond(reg, full);
       if (uses.empty()) continue;
-      const Victim victim{reg, full, end == first_end ? second_end : first_end};
+      const Victim victim{reg, full, end == first_end ? second_end : first_end, is_near};
       // The next use: behind `full`, or in the next iteration.
       const auto behind = std::upper_bound(uses.begin(), uses.end(), full);
       const bool wraps = behind == uses.end();

@@ -52,6 +52,25 @@ TEST(AllocateTest, FailsWhereNothingCanBeComputedAgain) {
   EXPECT_THAT(Allocated(code, 2), HasSubstr("'test': more than 2 values are live at once"));
 }
 
+// All values are read before any of them is read last: one comes back right before it is read.
+TEST(AllocateTest, ComputesAgainWhereNoValueEnds) {
+  const std::string_view code = R"(
+      b0:
+        arg v0, 8
+        li v1, 1
+        li v2, 2
+        li v3, 3
+        store.i32.gmem v0, v1
+        store.i32.gmem v0, v2
+        store.i32.gmem v0, v3
+        store.i32.gmem v0, v1
+        store.i32.gmem v0, v2
+        store.i32.gmem v0, v3
+        halt)";
+  EXPECT_THAT(Allocated(code, 3), HasSubstr("li v2, 3\n  store.i32.gmem v0, v2"));
+  EXPECT_THAT(Allocated(code, 1), HasSubstr("more than 1 values are live at once"));
+}
+
 // A value from before a loop keeps its register to the loop's end, also behind its last use.
 TEST(AllocateTest, ValuesLiveAroundLoops) {
   EXPECT_EQ(Allocated(R"(

@@ -343,28 +343,79 @@ class Scheduler {
       if (group_of_[i] == last) members.push_back(&stages_.list[i]);
     }
     absl::StatusOr<Piece> together = CheapestPiece(members);
-    // Where what is on chip costs much more than what crosses GMEM, stages may be cheaper one by one.
+    // Where what is on chip costs much more than what crosses GMEM, several groups may be cheaper.
     constexpr double kMuch = 2.5, kStart = 5000;
     const bool is_cheap = together.ok() && together->cycles < kMuch * GmemCycles(members) + kStart;
     if (is_cheap || members.size() == 1) {
-      if (together.ok()) Add(*together, all_);
+      if (together.ok()) Take(members, *std::move(together), all_);
       return together.status();
     }
     if (!together.ok()) {
       all_.notes.push_back(StrCat("not together: ", together.status().message()));
     }
-    Piece apart;
-    for (const NestStage* stage : members) {
-      const absl::StatusOr<Piece> piece = CheapestPiece({stage});
-      if (!piece.ok() && together.ok()) {
-        Add(*together, all_);
-        return absl::OkStatus();
-      }
-      RETURN_IF_ERROR(piece.status());
-      Add(*piece, apart);
+    const absl::StatusOr<Piece> apart = InParts(members);
+    if (!apart.ok() && !together.ok()) return apart.status();
+    const bool is_whole = together.ok() && (!apart.ok() || together->cycles <= apart->cycles);
+    if (is_whole) {
+      Take(members, *std::move(together), all_);
+    } else {
+      Add(*apart, all_);
     }
-    Add(together.ok() && together->cycles <= apart.cycles ? *together : apart, all_);
     return absl::OkStatus();
+  }
+
+  // Iterations that are alike are noted once.
+  void Take(const Members& members, Piece piece, Piece& all) {
+    if (!taken_.insert(KeyOf(members)).second) piece.notes.clear();
+    Add(piece, all);
+  }
+
+  static std::string KeyOf(const Members& members) {
+    std::string key;
+    for (const NestStage* stage : members) StrAppend(&key, stage->name, ";");
+    return key;
+  }
+
+  // The members in groups of neighbours. Each group takes in more, a few at a time, as long as that is cheaper than
+  // what they cost by themselves.
+  absl::StatusOr<Piece> InParts(const Members& members) {
+    constexpr size_t kMostAhead = 4;
+    const double barrier = static_cast<double>(target_.machine->Get("sync.drain") +
+                                               target_.machine->Get("sync.global"));
+    Piece all;
+    for (size_t first = 0; first < members.size();) {
+      ASSIGN_OR_RETURN(Piece best, CheapestPiece({members[first]}));
+      size_t end = first + 1;
+      double apart = best.cycles;
+      for (size_t k = end; k < std::min(members.size(), end + kMostAhead); ++k) {
+        ASSIGN_OR_RETURN(const Piece single, CheapestPiece({members[k]}));
+        apart += single.cycles + barrier;
+        const Members part(members.begin() + static_cast<ptrdiff_t>(first),
+                           members.begin() + static_cast<ptrdiff_t>(k) + 1);
+        if (part.size() == members.size() || !IsClosed(part)) continue;
+        const absl::StatusOr<Piece> piece = CheapestPiece(part);
+        if (!piece.ok() || piece->cycles > apart) break;
+        best = *piece;
+        apart = best.cycles;
+        end = k + 1;
+      }
+      Take(Members(members.begin() + static_cast<ptrdiff_t>(first),
+                   members.begin() + static_cast<ptrdiff_t>(end)),
+           std::move(best), all);
+      first = end;
+    }
+    return all;
+  }
+
+  // Whether nothing but `members` reads what they store, the last one's target aside.
+  bool IsClosed(const Members& members) const {
+    for (const NestStage& stage : stages_.list) {
+      if (std::find(members.begin(), members.end(), &stage) != members.end()) continue;
+      for (size_t i = 0; i + 1 < members.size(); ++i) {
+        if (Reads(stage, Whole(members[i]->target))) return false;
+      }
+    }
+    return true;
   }
 
   // What moving each buffer of the members once takes, but for what is computed and read there alone.
@@ -388,13 +439,10 @@ class Scheduler {
   // The cheapest way to compute the members.
   absl::StatusOr<Piece> CheapestPiece(const Members& members) {
     // Iterations that are alike have the same stages.
-    std::string key;
-    for (const NestStage* stage : members) StrAppend(&key, stage->name, ";");
+    const std::string key = KeyOf(members);
     if (const auto it = pieces_.find(key); it != pieces_.end()) {
       Piece again = it->second;
       for (ir::Stmt& s : again.body) s = ir::CloneWithFreshBindings(s);
-      again.notes.clear();
-      again.temporaries.clear();
       return again;
     }
     absl::StatusOr<Piece> piece = NewPiece(members);
@@ -562,9 +610,11 @@ class Scheduler {
     cycles = schedules[0].cycles;
     absl::StatusOr<int64_t> least = scalar_stores_(best);
     if (least.ok() && *least == 0) return best;
-    constexpr size_t kMostTries = 12;
+    // More are tried while none compiles: tiles whose nodes share NMEM fit by an estimate alone.
+    constexpr size_t kMostTries = 12, kMostFailures = 100;
     schedules = program.Schedules({}, false);
-    for (size_t i = 1; i < std::min(schedules.size(), kMostTries); ++i) {
+    for (size_t i = 1; i < schedules.size(); ++i) {
+      if (i >= (least.ok() ? kMostTries : kMostFailures)) break;
       absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
       if (!other.ok()) continue;
       const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
@@ -651,7 +701,10 @@ class Scheduler {
     program_.notes = all_.notes;
     whole.body = c_.Seq(all_.body);
     for (Buffer local : stages_.locals) all_.temporaries.push_back(flat_.at(local));
+    // Pieces that are alike have the same temporaries.
+    absl::flat_hash_set<Buffer> allocated;
     for (Buffer temporary : all_.temporaries) {
+      if (!allocated.insert(temporary).second) continue;
       if (ir::UsesBuffer(whole.body, temporary)) whole.body = c_.Allocate(temporary, whole.body);
     }
   }
@@ -665,6 +718,7 @@ class Scheduler {
   absl::flat_hash_map<Buffer, Buffer> flat_;
   Piece all_;
   absl::flat_hash_map<std::string, Piece> pieces_;
+  absl::flat_hash_set<std::string> taken_;            // keys of pieces that the program has
   std::map<std::pair<size_t, ir::Type>, Expr> axes_;  // of ShiftOf's keys
   NestProgram program_;
 };

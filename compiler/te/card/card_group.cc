@@ -15,6 +15,7 @@
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
 #include "compiler/te/card/flat_windows.h"
+#include "compiler/te/card/folded_reduction.h"
 #include "compiler/te/card/gather_group.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_group.h"
@@ -23,8 +24,11 @@
 namespace polynao::te {
 
 struct CardGroup::Parts {
-  explicit Parts(const Target& target) : instructions(*target.instructions, *target.machine) {}
+  // `reuses`: as VectorGroup::Create has it.
+  Parts(const Target& target, bool reuses)
+      : instructions(*target.instructions, *target.machine), reuses(reuses) {}
   LaneInstructions instructions;
+  bool reuses;
   // One of the four.
   std::optional<ElementwiseGroup> elementwise;
   std::optional<ContractionGroup> contraction;
@@ -35,6 +39,16 @@ struct CardGroup::Parts {
   // 0.
   std::map<std::pair<int64_t, int64_t>, VectorGroup> flat;
   static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
+  // The vector group with its reductions of columns folded (folded_reduction.h): more schedules too, `folded` = 1.
+  std::optional<VectorGroup> folded;
+  static constexpr char kFolded[] = "folded";
+
+  void AddFolded(const Tensor& output, const isa::Machine& machine) {
+    const std::optional<Tensor> folded_output = FoldReductions(output);
+    if (!folded_output) return;
+    absl::StatusOr<VectorGroup> group = Vector(*folded_output, machine, /*products=*/false);
+    if (group.ok()) folded = *std::move(group);
+  }
 
   void AddFlat(const Tensor& output, const isa::Machine& machine) {
     const int64_t all = output.shape().back();
@@ -44,8 +58,9 @@ struct CardGroup::Parts {
       for (const bool shifts : {false, true}) {
         const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
         if (!flat_output) continue;
-        absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
-                                                                /*products=*/false, channels);
+        absl::StatusOr<VectorGroup> group =
+            VectorGroup::Create(*flat_output, instructions, machine,
+                                /*products=*/false, channels, reuses);
         if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
       }
     }
@@ -54,12 +69,21 @@ struct CardGroup::Parts {
   absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,
                                      bool products) const {
     return VectorGroup::Create(output, instructions, machine, products,
-                               flat.empty() ? 0 : VectorGroup::kFew);
+                               flat.empty() ? 0 : VectorGroup::kFew, reuses);
   }
 
   // `f` of the group that has the choice, if it is no contraction, and of the choice as that group knows it.
   template <typename F>
   auto Visit(CardChoice choice, const F& f) const {
+    if (folded) {
+      const auto it = choice.find(kFolded);
+      const bool is_folded = it != choice.end() && it->second == 1;
+      if (it != choice.end()) choice.erase(it);
+      if (is_folded) {
+        choice.erase(kFlat);
+        return f(*folded, choice);
+      }
+    }
     const auto channels = choice.find(kFlat), shifts = choice.find(kShifts);
     if (flat.empty() || channels == choice.end()) return VisitPlain(choice, f);
     const auto group =
@@ -130,7 +154,7 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
                                             const TileExtras& extras, bool by_vector) {
   POLYNAO_CHECK(target.machine != nullptr && target.instructions != nullptr) << target.name;
   CardGroup group;
-  group.parts_ = std::make_unique<Parts>(target);
+  group.parts_ = std::make_unique<Parts>(target, /*reuses=*/by_vector);
   Parts& parts = *group.parts_;
   const isa::Machine& machine = *target.machine;
   const std::vector<const Operation*> computes = Computes(output);
@@ -160,7 +184,11 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
     }
     if (!vector.ok()) return status;
     parts.vector = *std::move(vector);
-    if (parts.vector->has_products()) parts.flat.clear();
+    if (parts.vector->has_products()) {
+      parts.flat.clear();
+    } else {
+      parts.AddFolded(output, machine);
+    }
     return group;
   }
   if (!extras.any() && IsGather(*output.operation())) {
@@ -170,6 +198,7 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
   if (!extras.any() && !IsElementwiseGraph(output)) {
     parts.AddFlat(output, machine);
     ASSIGN_OR_RETURN(parts.vector, parts.Vector(output, machine, /*products=*/false));
+    parts.AddFolded(output, machine);
     return group;
   }
   ASSIGN_OR_RETURN(parts.elementwise,
@@ -196,7 +225,17 @@ std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool on
       schedules.push_back(std::move(schedule));
     }
   }
-  if (!parts_->flat.empty()) std::sort(schedules.begin(), schedules.end(), IsBefore);
+  if (parts_->folded) {
+    for (CardSchedule& schedule : schedules) schedule.choice[Parts::kFolded] = 0;
+    for (CardSchedule& schedule : parts_->folded->Schedules()) {
+      if (!parts_->flat.empty()) schedule.choice[Parts::kFlat] = 0;
+      schedule.choice[Parts::kFolded] = 1;
+      schedules.push_back(std::move(schedule));
+    }
+  }
+  if (!parts_->flat.empty() || parts_->folded) {
+    std::sort(schedules.begin(), schedules.end(), IsBefore);
+  }
   std::erase_if(schedules, [&](const CardSchedule& s) { return !Agrees(s.choice, wanted); });
   return schedules;
 }

@@ -72,11 +72,12 @@ class VectorGroup::Counter : public VectorGroup::Places {
   void Store(size_t i, bool is_moved) {
     const int64_t bytes = OnChipBytes(CeilDiv(Room(at(i).box), Sharers(i)), list_[i].type);
     layout_.needs.nmem += bytes * (is_moved && !at(i).is_same && !HasOneTile(t_) ? 2 : 1);
+    if (!is_moved && !at(i).is_same) computed_.emplace_back(i, bytes);
   }
   // Of node i, an input or a copy from one: `part` of `whole`.
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = ElementCount(part) * ir::ByteSize(list_[i].type);
-    if (t_.smem) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
+    if (t_.smem == 1) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
     if (at(i).is_same) {
       once_load_ +=
           card().gmem_latency +
@@ -120,6 +121,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const VectorNode& node = list_[i];
     if (ReadsBackwards(i)) layout_.needs.nmem = kTooMuch;
     if (at(i).is_inlined) return;
+    if (at(i).turn) return CountTurned(i);
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
     double cycles =
@@ -151,6 +153,26 @@ class VectorGroup::Counter : public VectorGroup::Places {
       cycles += group_.instructions_->CopyCycles(node.type, ElementCount(box) / length, length);
     }
     Count(i, Times(i) * cycles / static_cast<double>(Sharers(i)));
+  }
+
+  void CountTurned(size_t i) {
+    const VectorNode& node = list_[i];
+    const Turn& turn = *at(i).turn;
+    const TurnInstructions& by = group_.turns_.at(i);
+    const bool loads = at(i).loads_turned;
+    Store(i, false);
+    layout_.needs.nmem += BytesOf(turn, node.type, loads && !HasOneTile(t_) ? 2 : 1, by);
+    if (loads) {
+      Shape part;
+      for (const Index& index : group_.indices_[i]) {
+        const auto axis = std::find(index.uses.begin(), index.uses.end(), true);
+        part.push_back(axis == index.uses.end() ? 1 : at(i).box[axis - index.uses.begin()]);
+      }
+      Load(i, list_[node.operands[0].node].shape, part);
+    }
+    const TurnCycles cycles = CyclesOf(turn, node.type, !loads, by, *group_.instructions_);
+    once_ += cycles.once;
+    Count(i, cycles.box);
   }
 
   // Copies of elements along dimensions that the operand lacks.
@@ -435,6 +457,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     }
     if (!t_.smem) needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
     needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
+    if (group_.reuses_ && layout_.needs.nmem > card().nmem_bytes && layout_.needs.nmem < kTooMuch) {
+      layout_.needs.nmem -= SharedBytes();
+    }
     needs_.nmem_bytes = layout_.needs.nmem;
     double outer = 1;
     for (size_t d = 0; d < t_.tile.size(); ++d) {
@@ -453,6 +478,35 @@ class VectorGroup::Counter : public VectorGroup::Places {
       layout_.cost.Add("computation", mapping::kVectorUnit, once_);
     }
     layout_.cost.Append(PipelinedParts(card(), tiles, needs_));
+  }
+
+  // What computed nodes need less if they share bytes with those that are not read any more. The pass `storage` leaves
+  // a few gaps.
+  int64_t SharedBytes() const {
+    constexpr int64_t kGaps = 20;  // percent
+    const auto end_of = [&](size_t i) {
+      return layout_.nodes[i].in_loop ? static_cast<size_t>(list_[i].reduction) : i;
+    };
+    std::vector<size_t> last(list_.size());
+    for (size_t i = list_.size(); i-- > 0;) {
+      last[i] = i == group_.nodes_.result.node ? list_.size() : end_of(i);
+      for (const size_t reader : group_.readers_[i]) {
+        const Placed& placed = layout_.nodes[reader];
+        last[i] = std::max(last[i], end_of(reader));
+        if (placed.is_inlined || placed.place == static_cast<int>(i)) {
+          last[i] = std::max(last[i], last[reader]);
+        }
+      }
+    }
+    std::vector<int64_t> changes(list_.size() + 2);
+    int64_t all = 0, live = 0, most = 0;
+    for (const auto& [i, bytes] : computed_) {
+      all += bytes;
+      changes[i] += bytes;
+      changes[last[i] + 1] -= bytes;
+    }
+    for (const int64_t change : changes) most = std::max(most, live += change);
+    return std::max<int64_t>(0, all - most - most * kGaps / 100);
   }
 
   // The cost where a cluster's inputs and results cross GMEM by its memory core: all of them before the first tile and
@@ -491,8 +545,13 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const int64_t tile = ElementCount(t_.tile) * ir::ByteSize(type);
     const double copies = copies_ + MoveCycles(tile, SegmentsOf(extents, t_.tile).count);
     const auto all = static_cast<double>(tiles);
+    // What cores load by themselves: a tile's while another one is computed, but for the first of each turn.
+    const double loads = OwnLoads();
     layout_.cost.Phase("before", 1), layout_.cost.Lane();
     load(false), load(true);
+    layout_.cost.Add("loads", mapping::kGmem, once_load_);
+    layout_.cost.Phase("first tile", static_cast<double>(turns)), layout_.cost.Lane();
+    layout_.cost.Add("loads", mapping::kGmem, loads);
     layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
     layout_.cost.Add("copies", mapping::kMoveDma, once_copies_);
     layout_.cost.Add("computation", mapping::kVectorUnit, once_ + all * needs_.compute_cycles);
@@ -500,8 +559,22 @@ class VectorGroup::Counter : public VectorGroup::Places {
     layout_.cost.Add("copies", mapping::kMoveDma,
                      copies + (all - 1) * std::max(0.0, copies - needs_.compute_cycles));
     layout_.cost.Add("queues", mapping::kWaits, all * card.drain + 2 * card.barrier);
+    if (loads > 0)
+      layout_.cost.Lane(), layout_.cost.Add("loads", mapping::kGmem, (all - 1) * loads);
     if (turns > 1) layout_.cost.Lane(), load(true), store();
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
+  }
+
+  // Of a tile, by a core itself.
+  double OwnLoads() const {
+    if (needs_.moved_bytes == 0) return 0;
+    const mapping::CardFacts& card = group_.card_;
+    const double share =
+        std::min(card.gmem * mapping::kTogether / static_cast<double>(needs_.cores), card.io_port);
+    const double segments =
+        static_cast<double>(needs_.load_segments) * card.gmem_latency / card.strided_reads;
+    const double bytes = static_cast<double>(needs_.moved_bytes) / share;
+    return card.io_start + card.gmem_latency + std::max(bytes + kPartInStep * segments, segments);
   }
 
   struct ClusterLoad {
@@ -509,7 +582,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     bool moves;  // with the turns
   };
   std::vector<ClusterLoad> cluster_loads_;  // t_.smem
-  double copies_ = 0, once_copies_ = 0;     // between SMEM and NMEM, of a tile and once
+  std::vector<std::pair<size_t, int64_t>>
+      computed_;                         // nodes with storage that is not moved, and its bytes
+  double copies_ = 0, once_copies_ = 0;  // between SMEM and NMEM, of a tile and once
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
 };

@@ -25,8 +25,8 @@ using Operand = VectorNode::Operand;
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
                                                 const isa::Machine& machine, bool products,
-                                                int64_t channels) {
-  VectorGroup group(output, instructions, machine, channels);
+                                                int64_t channels, bool reuses) {
+  VectorGroup group(output, instructions, machine, channels, reuses);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
@@ -36,6 +36,7 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   group.FindOuter();
   RETURN_IF_ERROR(group.FindReducers());
   group.parted_ = group.FindParted();
+  group.FindTurns();
   group.ranked_ = group.Ranked();
   if (!group.ranked_.empty()) return group;
   return absl::ResourceExhaustedError(StrCat(
@@ -82,6 +83,41 @@ void VectorGroup::ReadIndices() {
         }
       }
     }
+  }
+}
+
+void VectorGroup::FindTurns() {
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    const VectorNode& node = nodes_.list[i];
+    if (node.kind != Kind::kCopy || node.pads() || node.reduction >= 0) continue;
+    // Beside products only weights: others have whole groups of lanes.
+    const bool is_weights = std::all_of(readers_[i].begin(), readers_[i].end(), [&](size_t reader) {
+      return nodes_.list[reader].kind == Kind::kProduct &&
+             nodes_.list[reader].operands[0].node != i;
+    });
+    if (has_products_ && !is_weights) continue;
+    // Each axis is an index, and the last one is not the last index.
+    std::vector<int> of_axis(node.axes.size(), -1);
+    bool permutes = true;
+    for (size_t k = 0; k < indices_[i].size(); ++k) {
+      const Index& index = indices_[i][k];
+      const auto used = std::count(index.uses.begin(), index.uses.end(), true);
+      permutes = permutes && index.is_linear && used <= 1;
+      for (size_t d = 0; d < node.axes.size(); ++d) {
+        if (!index.uses[d]) continue;
+        permutes = permutes && index.coefficients[d] == 1 && of_axis[d] < 0;
+        of_axis[d] = static_cast<int>(k);
+      }
+    }
+    permutes = permutes && std::count(of_axis.begin(), of_axis.end(), -1) == 0;
+    const int last = static_cast<int>(indices_[i].size()) - 1;
+    if (!permutes || std::count(of_axis.begin(), of_axis.end(), last) == 0 ||
+        of_axis.back() == last) {
+      continue;
+    }
+    const std::optional<TurnInstructions> by =
+        FindTurnInstructions(*output_.graph()->context, node.type, *instructions_);
+    if (by) turns_[i] = *by;
   }
 }
 
@@ -211,6 +247,16 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
           continue;
         }
         ways.push_back(t);
+        // Rows become columns in boxes of one size: fewer cores may share the output without a rest.
+        const int64_t of_cluster = machine_->cores_per_cluster() / across;
+        const bool turns = !turns_.empty() && !has_products_;
+        for (int64_t used = runs; turns && used >= of_cluster; used -= of_cluster) {
+          if (shape[split] % used != 0) continue;
+          if (shape[split] / used == t.core[split]) break;
+          ways.push_back(t);
+          ways.back().core[split] = shape[split] / used;
+          break;
+        }
         if (split < last || channels_ > 0) continue;
         // Single elements fill whole groups of the vector unit; and one core alone leaves no gaps.
         const int64_t groups = std::min(RoundUp(t.core[last], isa::kVectorGroup), shape[last]);
@@ -295,7 +341,7 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       int64_t last = 0;
       for (const int64_t turns : {1, 2, 4}) {
         Tiling by_smem = way;
-        by_smem.smem = true;
+        by_smem.smem = 1;
         by_smem.core[0] = CeilDiv(way.core[0], turns);
         if (by_smem.core[0] == last) continue;
         last = by_smem.core[0];
@@ -307,6 +353,9 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
         if ((rows % piece != 0 && !may_end_early) || CeilDiv(rows, piece) % Turns(by_smem) != 0) {
           continue;
         }
+        ways.push_back(by_smem);
+        if (way.across == 1 || turns_.empty()) continue;
+        by_smem.smem = 2;
         ways.push_back(std::move(by_smem));
       }
     }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/turned_copy.h"
 #include "compiler/te/card/vector_nodes.h"
 #include "compiler/te/graph.h"
 #include "isa/granularity.h"
@@ -32,11 +34,13 @@ class VectorGroup {
   // `products`: as CutIntoNodes has it.
   // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
   // ways to share the output the simpler ones alone, since other groups have its windows flat.
+  // `reuses`: tilings fit also where computed nodes share NMEM with those that nobody reads any more. That is an
+  // estimate of what the pass `storage` finds, so that the first of the schedules may fail: for callers who try others.
   static constexpr int64_t kFew = -1;
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
                                             const isa::Machine& machine, bool products = false,
-                                            int64_t channels = 0);
+                                            int64_t channels = 0, bool reuses = false);
   // Whether the tensor unit computes a part of it.
   bool has_products() const { return has_products_; }
 
@@ -49,7 +53,8 @@ class VectorGroup {
   //   core          how long a run is
   //   apart, across the dimension that `across` cores of a cluster share besides
   //   smem          1: what a cluster reads and computes crosses GMEM as one piece, by its memory core and SMEM; if its
-  //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed
+  //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed.
+  //                 2: what it computes alone; its cores load what they need, in long segments where rows become columns
   //   tile0, ..     extents of a tile along the output's dimensions
   //   along         1: rows of what is reduced stand side by side, and one instruction reduces a row. 0: one instruction
   //                 for each place of the reduced dimensions takes in the elements of all results there
@@ -67,7 +72,7 @@ class VectorGroup {
   struct Tiling {
     size_t split = 0, apart = 0;
     int64_t across = 1;
-    bool smem = false;
+    int smem = 0;
     Shape core, tile;
     bool along = false;
     bool first = false;
@@ -94,7 +99,9 @@ class VectorGroup {
         false;  // a reduction that copies what it reads, or a product that copies its rows
     bool by_parts = false;  // made by all cores of a cluster together, for weights in SMEM
     bool by_smem = false;   // weights that come by way of SMEM, once for all cores of a cluster
-    int place = -1;         // the node whose storage a lane takes
+    std::optional<Turn> turn = {};  // of a copy that turns rows into columns
+    bool loads_turned = false;      // what such a copy turns comes from GMEM itself
+    int place = -1;                 // the node whose storage a lane takes
     const isa::Instruction* form = nullptr;
     std::vector<Use> uses = {};
     // Of an operand that is read as a row: the first dimension of the lane along which the row is made longer by
@@ -119,15 +126,18 @@ class VectorGroup {
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,
-              const isa::Machine& machine, int64_t channels)
+              const isa::Machine& machine, int64_t channels, bool reuses)
       : output_(output),
         instructions_(&instructions),
         machine_(&machine),
         card_(machine),
-        channels_(channels) {}
+        channels_(channels),
+        reuses_(reuses) {}
 
   Layout LayoutOf(const Tiling& t) const;
   void ReadIndices();
+  // Which copies may turn rows into columns, and by which instructions.
+  void FindTurns();
   // Which of the output's dimensions each node follows, as bits.
   void FindFollowed();
   // The output's dimensions that weights of products follow. Their tiles are the outer loops: the weights of one of
@@ -173,6 +183,7 @@ class VectorGroup {
   const isa::Machine* machine_;
   mapping::CardFacts card_;
   int64_t channels_;
+  bool reuses_;
   VectorNodes nodes_;
   std::vector<std::vector<size_t>> readers_;
   // An index of a copy as constant + coefficients * axes; `is_linear`: it is no more than that.
@@ -183,8 +194,9 @@ class VectorGroup {
     std::vector<bool> uses;   // each axis
     std::vector<bool> bends;  // each axis other than by a coefficient
   };
-  std::vector<std::vector<Index>> indices_;  // of each node
-  std::vector<uint64_t> follows_;            // the output's dimensions, as bits
+  std::vector<std::vector<Index>> indices_;   // of each node
+  std::map<size_t, TurnInstructions> turns_;  // FindTurns: of a copy, Turn::columns aside
+  std::vector<uint64_t> follows_;             // the output's dimensions, as bits
   std::vector<std::vector<uint64_t>> dimension_follows_;
   uint64_t outer_ = 0;  // FindOuter, as bits
   bool has_products_ = false;

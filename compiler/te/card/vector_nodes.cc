@@ -63,10 +63,28 @@ class Cutter {
 
   absl::StatusOr<VectorNodes> Run(const Tensor& output) {
     ASSIGN_OR_RETURN(nodes_.result, NodeOf(*output.operation(), 0));
+    TakeOutOfLoops();
     return std::move(nodes_);
   }
 
  private:
+  // What others than a reduction's own nodes read too is computed outside of its loops.
+  void TakeOutOfLoops() {
+    std::vector<std::vector<size_t>> readers(nodes_.list.size());
+    for (size_t i = nodes_.list.size(); i-- > 0;) {
+      VectorNode& node = nodes_.list[i];
+      const bool is_own = std::all_of(readers[i].begin(), readers[i].end(), [&](size_t reader) {
+        return static_cast<int>(reader) == node.reduction ||
+               nodes_.list[reader].reduction == node.reduction;
+      });
+      if (node.reduction >= 0 && !is_own) {
+        node.reduction = -1;
+        node.is_reduced.clear();
+      }
+      for (const Operand& operand : node.operands) readers[operand.node].push_back(i);
+    }
+  }
+
   size_t Add(VectorNode node) {
     nodes_.list.push_back(std::move(node));
     return nodes_.list.size() - 1;

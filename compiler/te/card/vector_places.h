@@ -245,10 +245,21 @@ class VectorGroup::Places {
     const bool is_input = list_[from].kind == VectorNode::Kind::kInput;
     if (shares_weights_ && IsWeights(i) && is_input && group_.readers_[from].size() == 1) {
       placed.by_smem = placed.by_parts = at(from).by_parts = true;
+      // Each core makes some of the last dimension.
+      Shape part = placed.box;
+      if (part.back() % card().cores == 0) {
+        part.back() /= card().cores;
+        placed.turn = TurnInBoxes(i, part);
+        placed.loads_turned = placed.turn.has_value();
+      }
       return;
     }
     std::vector<AxisRun> axes;
-    if (!KeepsOrder(i, axes)) return;
+    if (!KeepsOrder(i, axes)) {
+      placed.turn = TurnOf(i);
+      placed.loads_turned = placed.turn && is_input && group_.readers_[from].size() == 1;
+      return;
+    }
     if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
       placed.is_direct = true;
       return;
@@ -267,6 +278,60 @@ class VectorGroup::Places {
     if (i == group_.nodes_.result.node) placed.is_inlined = false;
   }
 
+  // Whether boxes of a node begin at multiples of their size along dimension d, and are all of one size, also those of
+  // the last cluster's cores.
+  bool HasWholeBoxes(size_t i, size_t d) const {
+    const int64_t box = layout_.nodes[i].box[d], whole = list_[i].shape[d];
+    if (box == whole) return true;
+    const uint64_t follows = group_.dimension_follows_[i][d];
+    for (size_t k = 0; k < t_.tile.size(); ++k) {
+      if (follows != uint64_t{1} << k) continue;
+      const int64_t all = group_.output_.shape()[k];
+      const int64_t shared = k == t_.split ? t_.core[k] * group_.RunsOfCluster(t_) : t_.core[k];
+      return whole == all && box == t_.tile[k] && t_.core[k] % box == 0 && all % shared == 0;
+    }
+    return false;
+  }
+
+  // How copy i turns rows into columns; nothing if it copies element by element.
+  std::optional<Turn> TurnOf(size_t i) const {
+    const Placed& placed = layout_.nodes[i];
+    if (placed.in_loop || placed.is_same) return std::nullopt;
+    for (size_t d = 0; d < placed.box.size(); ++d) {
+      if (!HasWholeBoxes(i, d)) return std::nullopt;
+    }
+    return TurnInBoxes(i, placed.box);
+  }
+  std::optional<Turn> TurnInBoxes(size_t i, const Shape& box) const {
+    const auto by = group_.turns_.find(i);
+    if (by == group_.turns_.end()) return std::nullopt;
+    for (size_t d = 0; d < box.size(); ++d) {
+      if (list_[i].shape[d] % box[d] != 0) return std::nullopt;
+    }
+    const std::vector<bool>& last = group_.indices_[i].back().uses;
+    Turn turn = {
+        .shape = list_[i].shape,
+        .box = box,
+        .columns = static_cast<size_t>(std::find(last.begin(), last.end(), true) - last.begin())};
+    const Type type = list_[i].type;
+    double least = group_.instructions_->CopyCycles(type, ElementCount(turn.box), 1);
+    std::optional<Turn> best;
+    for (turn.digits = 2; turn.digits <= Turn::kMostDigits; turn.digits *= 2) {
+      if (turn.box.back() % turn.digits != 0 || turn.box[turn.columns] % turn.digits != 0) break;
+      // Sets stand one behind the other, and vector instructions begin with each.
+      if (turn.set() % isa::kVectorGroup != 0 ||
+          turn.set() * ir::ByteSize(type) % kOnChipAlignment != 0) {
+        break;
+      }
+      const TurnCycles cycles =
+          CyclesOf(turn, type, /*copies=*/false, by->second, *group_.instructions_);
+      if (cycles.box >= least) continue;
+      least = cycles.box;
+      best = turn;
+    }
+    return best;
+  }
+
   void PlaceInput(size_t i) {
     if (list_[i].kind != VectorNode::Kind::kInput) return;
     at(i).is_loaded = i == group_.nodes_.result.node;
@@ -275,7 +340,7 @@ class VectorGroup::Places {
       return;
     }
     for (size_t reader : group_.readers_[i]) {
-      if (!at(reader).is_direct) at(i).is_loaded = true;
+      if (!at(reader).is_direct && !at(reader).loads_turned) at(i).is_loaded = true;
     }
   }
 

@@ -1,5 +1,6 @@
 // The tensors of a vector group under a tiling, and their schedule.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -124,6 +125,7 @@ class VectorGroup::Builder {
   // An operand of a lane as a longer row; the dimensions of the lane that it has.
   std::pair<Tensor, std::vector<size_t>> Repeat(size_t i, size_t o);
   Tensor MakeLane(size_t i);
+  Tensor MakeTurned(size_t i);
   Tensor MakeReduce(size_t i);
   Tensor MakeProduct(size_t i);
   // Brings the weights of product i to the cores' WMEM: before the loop `tid` of the output's stage, inside `outer`.
@@ -134,9 +136,9 @@ class VectorGroup::Builder {
     if (it == parts_.end()) return false;
     Stage& stage = s[on_chip_[i]];
     stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
-    stage.Pragma(stage.axis(0), list_[i].pads() && list_[i].kind == Kind::kCopy
-                                    ? pragma::kPad
-                                    : std::string_view("memcpy"));
+    stage.Pragma(stage.leaves()[0], list_[i].pads() && list_[i].kind == Kind::kCopy
+                                        ? pragma::kPad
+                                        : std::string_view("memcpy"));
     return true;
   }
   // Loops along which a copy reads backwards come first: of each iteration it is one instruction.
@@ -156,6 +158,7 @@ class VectorGroup::Builder {
              std::string_view instruction = "") const;
   void PlaceReduction(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
   void PlaceNode(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
+  void PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
   void DoubleBufferMoved(Schedule& s) const;
 
   const VectorGroup& group_;
@@ -169,7 +172,8 @@ class VectorGroup::Builder {
   std::vector<Extra> extras_;
   bool scalar_reader_ = false;
   std::map<size_t, Tensor> products_;  // their sums
-  std::vector<Tensor> on_chip_;        // the nodes where their readers find them
+  std::map<size_t, TurnedCopy> turned_;
+  std::vector<Tensor> on_chip_;  // the nodes where their readers find them
   // Of what cores make together for weights in SMEM: the stage there and its loop over parts.
   std::map<size_t, std::pair<Stage*, Axis>> parts_;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
@@ -217,6 +221,7 @@ Tensor VectorGroup::Builder::Make(size_t i) {
     }
     case Kind::kCopy:
       if (layout_.nodes[i].is_inlined) return Tensor();
+      if (layout_.nodes[i].turn) return MakeTurned(i);
       return Compute(StrCat(node.name, ".", i), node.shape,
                      [&](const Axes& own) { return CopyElement(i, own); });
     case Kind::kLane:
@@ -330,6 +335,19 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
   return lane;
 }
 
+Tensor VectorGroup::Builder::MakeTurned(size_t i) {
+  const VectorNode& node = list_[i];
+  turned_[i] = MakeTurn(
+      StrCat(node.name, ".", i), *layout_.nodes[i].turn, graph_.context(), graph_.index_type(),
+      node.type, group_.turns_.at(i),
+      [&](const std::string& name, const Shape& shape,
+          const std::function<Expr(const Axes&)>& element) {
+        return Compute(name, shape, element);
+      },
+      [&](const Axes& at) { return CopyElement(i, at); });
+  return turned_[i].result;
+}
+
 Tensor VectorGroup::Builder::MakeReduce(size_t i) {
   const VectorNode& node = list_[i];
   const Placed& placed = layout_.nodes[i];
@@ -428,7 +446,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   for (size_t i = 0; i < list_.size(); ++i) {
     Tensor from = tensors_[i];
     const bool is_read = list_[i].kind == Kind::kInput && !readers_[i].empty();
-    if (t_.smem && is_read) {
+    if (t_.smem == 1 && is_read) {
       from = s.CacheRead(from, isa::kSmem, readers_[i]);
       of_clusters.emplace_back(from, (group_.follows_[i] >> t_.split & 1) != 0);
     }
@@ -577,6 +595,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       Place(s, y, loop, {.tensor = on_chip_[i], .is_parted = static_cast<int>(i) < group_.parted_});
       break;
     case Kind::kCopy:
+      if (placed.turn) PlaceTurned(s, y, loops, i);
       if (placed.is_inlined || MadeByParts(s, i)) break;
       BackwardsFirst(s[on_chip_[i]], i);
       Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
@@ -593,6 +612,32 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       Place(s, y, loop, {.tensor = products_.at(i)}, node.product->family);
       break;
   }
+}
+
+void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
+  const Placed& placed = layout_.nodes[i];
+  const auto of_parts = parts_.find(i);
+  for (const TurnPart& part : turned_.at(i).parts) {
+    Stage& stage = s[part.tensor];
+    for (const int64_t n : part.splits) stage.Split(stage.leaves().back(), n);
+    if (part.first) {
+      std::vector<Axis> order = stage.leaves();
+      const auto end = order.end() - static_cast<ptrdiff_t>(*part.first);
+      std::rotate(order.begin(), end - 1, end);
+      stage.Reorder(order);
+    }
+    const bool is_mask = part.kind == TurnPart::Kind::kMask;
+    if (of_parts != parts_.end()) {
+      stage.ComputeAt(*of_parts->second.first, of_parts->second.second).SetScope(isa::kNmem);
+      stage.Pragma(stage.leaves()[0], part.instruction.empty() ? "memcpy" : part.instruction);
+    } else {
+      Place(s, y, is_mask ? loops.core : loops.tile, {.tensor = part.tensor}, part.instruction);
+    }
+    if (part.place) stage.InPlace(part.place);
+    const bool is_loaded = part.kind == TurnPart::Kind::kRows && placed.loads_turned;
+    if (is_loaded && !placed.is_same && !HasOneTile(t_)) stage.DoubleBuffer();
+  }
+  SplitRuns(s, *placed.turn, on_chip_[i]);
 }
 
 // What is loaded or stored has two copies: one is moved while the other is used.
