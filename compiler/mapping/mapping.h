@@ -31,8 +31,8 @@ struct Mapping {
   // Of the image what a part of the filters is multiplied by comes with that part: for filters or images of which a
   // core has no room for all.
   bool image_in_parts = false;
-  // Equal runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums that
-  // are added up part by part, for all rows together.
+  // Equal runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums
+  // that are added up part by part, for all rows together.
   int64_t pieces = 1;
   // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.

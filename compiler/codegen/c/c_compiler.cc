@@ -21,8 +21,8 @@ absl::StatusOr<std::string> Compile(const CCompiler& compiler,
   // -Bsymbolic: else a call of a function `write` of the text would go to this process' own.
   std::vector<std::string> command = {compiler.path, "-fPIC", "-shared", "-Wl,-Bsymbolic"};
   command.insert(command.end(), flags.begin(), flags.end());
-  // Clang 19 warns of its own -march=native on processors with AVX10, which is no word about the text. Older ones and GCC
-  // do not know that warning.
+  // Clang 19 warns of its own -march=native on processors with AVX10, which is no word about the text. Older ones and
+  // GCC do not know that warning.
   command.push_back("-Wno-unknown-warning-option");
   command.push_back("-Wno-invalid-feature-combination");
   for (const char* argument : {"-o", output.c_str(), source.c_str(), "-lm"}) {

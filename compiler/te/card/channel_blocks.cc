@@ -21,8 +21,8 @@ bool IsVector(const Operation& operation) {
   return ElementCount(shape) <= (shape.empty() ? 1 : std::max<int64_t>(1, shape.back()));
 }
 
-// Whether each load is of the element at all axes, or of a vector's at the last axis or 0, and no other value depends on
-// axes.
+// Whether each load is of the element at all axes, or of a vector's at the last axis or 0, and no other value depends
+// on axes.
 bool ReadsByAxes(const GraphState& graph, const Operation& compute) {
   const std::function<bool(Expr)> is_free = [&](Expr e) {
     const std::vector<Expr> operands(e.operands().begin(), e.operands().end());
