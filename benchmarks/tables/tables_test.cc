@@ -44,7 +44,8 @@ TEST(TablesTest, EachTableAndEachFileIsShown) {
   for (const ResultTable& table : ResultTables()) {
     EXPECT_THAT(pages, HasSubstr("<!-- table " + std::string(table.name) + " -->"));
   }
-  for (const auto& entry : std::filesystem::directory_iterator(kResults)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kResults)) {
+    if (entry.is_directory()) continue;
     EXPECT_THAT(pages, HasSubstr("/" + entry.path().filename().string() + ")"));
   }
 }
