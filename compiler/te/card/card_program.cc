@@ -17,6 +17,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/channel_blocks.h"
 #include "compiler/te/card/column_sums.h"
+#include "compiler/te/card/graph_copy.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/rename.h"
 #include "compiler/te/card/split_reduction.h"
@@ -52,8 +53,8 @@ bool IsReadOnce(const GraphState& graph, const Operation& operation) {
 struct Part {
   std::shared_ptr<GraphState> graph;
   std::vector<const Operation*>
-      inputs;  // in the whole graph, in the order of the part's placeholders
-  absl::flat_hash_map<const Operation*, const Operation*> own;  // of the whole graph's operations
+      inputs;         // in the whole graph, in the order of the part's placeholders
+  OwnOperations own;  // of the whole graph's operations
 
   Part(const GraphState& whole, const Operation* output, const Operations& stored) {
     Operations needed = {output};
@@ -67,20 +68,14 @@ struct Part {
     graph = whole.Empty();
     for (const Operation& operation : whole.operations) {
       if (!needed.contains(&operation)) continue;
-      graph->operations.push_back(operation);
-      Operation& copy = graph->operations.back();
+      Operation& copy = CopyTo(*graph, operation, own);
       copy.is_constant = copy.is_constant && IsReadOnce(whole, operation);
-      if (copy.base != nullptr) copy.base = own.at(copy.base);
       if (stored.contains(&operation) && &operation != output) {
         copy.kind = Operation::Kind::kPlaceholder;
         copy.axes.clear();
         copy.bodies.clear();
       }
       if (copy.kind == Operation::Kind::kPlaceholder) inputs.push_back(&operation);
-      own[&operation] = &copy;
-      for (size_t i = 0; i < copy.outputs.size(); ++i) {
-        graph->producers[copy.outputs[i]] = {&copy, i};
-      }
     }
   }
 

@@ -16,6 +16,7 @@
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
+#include "compiler/te/card/graph_copy.h"
 #include "isa/granularity.h"
 
 namespace polynao::te {
@@ -346,7 +347,7 @@ std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, boo
   const GraphState& whole = *output.graph();
   const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
-  absl::flat_hash_map<const Operation*, const Operation*> own;
+  OwnOperations own;
   bool has_any = false;
   for (const Operation& operation : whole.operations) {
     std::vector<Body> bodies = operation.bodies;
@@ -359,12 +360,7 @@ std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, boo
         has_any = true;
       }
     }
-    state->operations.push_back(operation);
-    Operation& copy = state->operations.back();
-    copy.bodies = std::move(bodies);
-    if (copy.base != nullptr) copy.base = own.at(copy.base);
-    own[&operation] = &copy;
-    for (size_t i = 0; i < copy.outputs.size(); ++i) state->producers[copy.outputs[i]] = {&copy, i};
+    CopyTo(*state, operation, own).bodies = std::move(bodies);
   }
   if (!has_any) return std::nullopt;
   return Tensor(state, own.at(output.operation()));

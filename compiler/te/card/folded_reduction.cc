@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/visit.h"
+#include "compiler/te/card/graph_copy.h"
 
 namespace polynao::te {
 namespace {
@@ -188,7 +188,7 @@ std::optional<Tensor> FoldReductions(const Tensor& output) {
   const GraphState& whole = *output.graph();
   const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
-  absl::flat_hash_map<const Operation*, const Operation*> own;
+  OwnOperations own;
   bool has_any = false;
   for (const Operation& operation : whole.operations) {
     std::vector<Body> bodies = operation.bodies;
@@ -196,12 +196,7 @@ std::optional<Tensor> FoldReductions(const Tensor& output) {
       bodies = {*folded};
       has_any = true;
     }
-    state->operations.push_back(operation);
-    Operation& copy = state->operations.back();
-    copy.bodies = std::move(bodies);
-    if (copy.base != nullptr) copy.base = own.at(copy.base);
-    own[&operation] = &copy;
-    for (size_t i = 0; i < copy.outputs.size(); ++i) state->producers[copy.outputs[i]] = {&copy, i};
+    CopyTo(*state, operation, own).bodies = std::move(bodies);
   }
   if (!has_any) return std::nullopt;
   return Tensor(state, own.at(output.operation()));

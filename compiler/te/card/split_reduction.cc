@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/te/card/graph_copy.h"
 
 namespace polynao::te {
 SplitReduction Split(const Tensor& output, const Operation& reduction, int64_t chunks,
@@ -31,7 +31,7 @@ SplitReduction Split(const Tensor& output, const Operation& reduction, int64_t c
     return Body(*body.reducer, ir::Substitute(body.value, by), axes);
   };
   SplitReduction split;
-  absl::flat_hash_map<const Operation*, const Operation*> own;
+  OwnOperations own;
   for (const Operation& operation : whole.operations) {
     if (&operation == &reduction) {
       Shape shape = {chunks};
@@ -54,17 +54,12 @@ SplitReduction Split(const Tensor& output, const Operation& reduction, int64_t c
         return Body(*body.reducer, parts(place), {c});
       };
       if (rest > 0) sum = g.Compute(StrCat(operation.name, ".sum"), operation.shape, all);
-      state->operations.push_back(operation);
-      Operation& copy = state->operations.back();
+      Operation& copy = CopyTo(*state, operation, own);
       copy.bodies = {rest > 0 ? Body(Combine(*body.reducer, sum(copy.axes), others(copy.axes)))
                               : all(copy.axes)};
     } else {
-      state->operations.push_back(operation);
+      CopyTo(*state, operation, own);
     }
-    Operation& copy = state->operations.back();
-    if (copy.base != nullptr) copy.base = own.at(copy.base);
-    own[&operation] = &copy;
-    for (size_t i = 0; i < copy.outputs.size(); ++i) state->producers[copy.outputs[i]] = {&copy, i};
   }
   split.output = Tensor(state, own.at(output.operation()));
   return split;
