@@ -307,6 +307,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
+  built.scalar_stores = ScalarStores(function);
   built.program.machine = reads.Values(*target.machine);
   built.scalars.assign(built.program.params.size(), 0);
   RETURN_IF_ERROR(CheckQuickly(built, target));

@@ -143,6 +143,7 @@ absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t 
                        std::vector<ir::Tensor>& tensors, CaseReport& report) {
   const CaseSettings& settings = report.settings;
   report.host_step = HostStep(built);
+  report.scalar_stores = built.scalar_stores;
   if (!settings.timing_only) PrepareTensors(built, tensors);
   const std::vector<simulator::Argument> arguments = ProgramArguments(built, tensors);
   const simulator::RunOptions options = {.machine = &machine,
@@ -191,6 +192,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
   if (!host_step.empty()) json["host_step"] = host_step;
+  if (scalar_stores != 0) json["scalar_stores"] = scalar_stores;
   json["ok"] = nullptr;
   json["values_checked"] = settings.check_values;
   json["max_abs_error"] = nullptr;

@@ -58,6 +58,8 @@ struct CaseReport {
   // The host did this before the program started; its time is not in the cycles. Empty if it did
   // nothing.
   std::string host_step;
+  // On the card: stores that no instruction took, which the scalar unit executes element by element.
+  int64_t scalar_stores = 0;
   double compile_ms = 0;
   // DianNao.
   std::optional<isa::Machine> machine;

@@ -345,7 +345,6 @@ class Context {
   Stmt Rebuild(Stmt s, absl::Span<const Expr> operands, absl::Span<const Stmt> children);
 
   // How many distinct expressions exist; ids are below it.
-  uint32_t expr_count() const { return next_expr_id_; }
 
  private:
   struct Hash {

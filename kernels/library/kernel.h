@@ -25,6 +25,8 @@ struct HandWrittenKernel {
   // in the program's cycles. Empty: nothing.
   std::string host_step = "";
   std::function<ir::Tensor(const ir::Tensor&)> prepare = {};
+  // Of a compiled program: stores that were left to the scalar unit.
+  int64_t scalar_stores = 0;
 };
 
 // The elementwise operators that have hand-written kernels.

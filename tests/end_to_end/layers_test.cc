@@ -8,11 +8,9 @@
 
 #include "absl/strings/str_join.h"
 #include "base/text.h"
-#include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
-#include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -293,6 +291,9 @@ const std::vector<Words>& GroupCases() {
   return *cases;
 }
 
+// POLYNAO_RANDOM_CASES asks for what a test leaves out to be short.
+bool RunsAll() { return std::getenv("POLYNAO_RANDOM_CASES") != nullptr; }
+
 void RunAll(const std::vector<Words>& cases, const Strings& targets) {
   for (const Words& words : cases) {
     for (const std::string& type : words.types) {
@@ -305,37 +306,28 @@ void RunAll(const std::vector<Words>& cases, const Strings& targets) {
   }
 }
 
-// Stores that remain in the program for the card: the scalar unit executes each element by element.
-int64_t ScalarStores(const Words& words, const std::string& type, const CaseSettings& settings) {
-  const absl::StatusOr<kernels::OperatorCase> c = ParseCase(
-      {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});
-  const absl::StatusOr<isa::Machine> machine = LoadMachine(settings.config, settings.overrides);
-  const absl::StatusOr<Target> target = MakeTarget("diannao", &*machine);
-  const kernels::Operator& op = **kernels::FindOperator(*c);
-  // As users get it: another schedule in place of one that leaves scalar code.
-  const absl::StatusOr<ir::Function> function = BuildFunction(op, *c, *target, {});
-  if (!function.ok()) return -1;
-  int64_t stores = 0;
-  ir::ForEachStmt(function->body, [&](ir::Stmt s) {
-    stores += s.Is(ir::StmtKind::kStore);
-    return true;
-  });
-  return stores;
+// All types by the interpreter; compiled, they take turns from case to case.
+void RunOnProcessors(const std::vector<Words>& cases, const Strings& compiled = {"cpu"}) {
+  size_t turn = 0;
+  for (const Words& words : cases) {
+    RunAll({words}, {"interp"});
+    Words one = words;
+    if (!RunsAll()) one.types = {words.types[turn++ % words.types.size()]};
+    RunAll({one}, compiled);
+  }
 }
 
 // Types take turns on the machines; with POLYNAO_RANDOM_CASES each runs on all of them.
 void RunOnCard(const std::vector<Words>& cases, const Strings& configs) {
-  const bool all = std::getenv("POLYNAO_RANDOM_CASES") != nullptr;
   size_t turn = 0;
   for (const Words& words : cases) {
     for (const std::string& type : words.types) {
       ++turn;
       for (const std::string& config : configs) {
-        if (!all && config != configs[turn % configs.size()]) continue;
+        if (!RunsAll() && config != configs[turn % configs.size()]) continue;
         CaseSettings settings;
         settings.config = config;
-        MustRun(words, type, settings);
-        EXPECT_EQ(ScalarStores(words, type, settings), 0)
+        EXPECT_EQ(MustRun(words, type, settings).scalar_stores, 0)
             << words.op << " " << words.shape << " " << type << " " << config;
       }
     }
@@ -592,8 +584,7 @@ TEST(LayersTest, RandomCases) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << settings.overrides[0] << " "
                                     << settings.overrides[1] << " " << settings.overrides[2]);
     const std::string type = one_of(words.types);
-    MustRun(words, type, settings);
-    EXPECT_EQ(ScalarStores(words, type, settings), 0);
+    EXPECT_EQ(MustRun(words, type, settings).scalar_stores, 0);
     if (HasFailure()) {
       ADD_FAILURE() << words.op << " " << words.shape << " " << type << " "
                     << absl::StrJoin(words.attributes, " ") << " " << settings.config;
@@ -602,17 +593,17 @@ TEST(LayersTest, RandomCases) {
   }
 }
 
-TEST(LayersTest, BroadcastOnProcessors) { RunAll(BroadcastCases(), {"cpu", "interp"}); }
-TEST(LayersTest, ReduceOnProcessors) { RunAll(ReduceCases(), {"cpu", "interp"}); }
-TEST(LayersTest, PoolOnProcessors) { RunAll(PoolCases(), {"cpu", "interp"}); }
-TEST(LayersTest, NormalizationOnProcessors) { RunAll(NormalizationCases(), {"cpu", "interp"}); }
-TEST(LayersTest, MovementOnProcessors) { RunAll(MovementCases(), {"cpu", "interp"}); }
-TEST(LayersTest, MatmulOnProcessors) { RunAll(MatmulCases(), {"cpu", "interp"}); }
-TEST(LayersTest, BatchedOnProcessors) { RunAll(BatchedCases(), {"cpu", "interp"}); }
-TEST(LayersTest, AttentionOnProcessors) { RunAll(AttentionCases(), {"cpu", "interp"}); }
-TEST(LayersTest, GatherOnProcessors) { RunAll(GatherCases(), {"cpu", "interp", "c", "cuda"}); }
+TEST(LayersTest, BroadcastOnProcessors) { RunOnProcessors(BroadcastCases()); }
+TEST(LayersTest, ReduceOnProcessors) { RunOnProcessors(ReduceCases()); }
+TEST(LayersTest, PoolOnProcessors) { RunOnProcessors(PoolCases()); }
+TEST(LayersTest, NormalizationOnProcessors) { RunOnProcessors(NormalizationCases()); }
+TEST(LayersTest, MovementOnProcessors) { RunOnProcessors(MovementCases()); }
+TEST(LayersTest, MatmulOnProcessors) { RunOnProcessors(MatmulCases()); }
+TEST(LayersTest, BatchedOnProcessors) { RunOnProcessors(BatchedCases()); }
+TEST(LayersTest, AttentionOnProcessors) { RunOnProcessors(AttentionCases()); }
+TEST(LayersTest, GatherOnProcessors) { RunOnProcessors(GatherCases(), {"cpu", "c", "cuda"}); }
 
-TEST(LayersTest, GroupsOnProcessors) { RunAll(GroupCases(), {"cpu", "interp"}); }
+TEST(LayersTest, GroupsOnProcessors) { RunOnProcessors(GroupCases()); }
 
 TEST(LayersTest, TypesThatOnlyProcessorsHave) {
   RunAll({{"add", "7x1,9", {"bf16", "f64", "u8", "i64"}},
