@@ -344,8 +344,6 @@ class Context {
   // The statement like `s` over other operands and children.
   Stmt Rebuild(Stmt s, absl::Span<const Expr> operands, absl::Span<const Stmt> children);
 
-  // How many distinct expressions exist; ids are below it.
-
  private:
   struct Hash {
     size_t operator()(const ExprNode* node) const { return node->hash; }

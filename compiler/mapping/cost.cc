@@ -1,5 +1,6 @@
 // The cost of a mapping: what the first block needs, steps, each as long as its slowest part, and results at the end.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -40,6 +41,7 @@ class StreamCost {
         cluster_outputs_(
             static_cast<double>(s_.cluster_rows * layer.columns * s_.cluster_channels)),
         steps_(static_cast<double>(s_.steps)),
+        runs_(m.parts > 1 ? blocks_ : 1),
         is_alone_(WeightCopies(card, s_) == 1) {
     const bool whole_pixels = m.channel_clusters == 1;
     const bool whole_columns = s_.core_columns == layer.columns;
@@ -74,13 +76,21 @@ class StreamCost {
   }
   // Of `bytes` by each core, or by the memory core.
   Transfer ByCores(double bytes, double segments, double at_once) const {
+    return ByCores(bytes, segments, at_once, cores_);
+  }
+  Transfer ByCores(double bytes, double segments, double at_once, double cores) const {
     return Longer({card_.io_start + segments * latency_ / at_once, bytes / card_.io_port, kIoDma},
-                  {card_.io_start + latency_, bytes * cores_ / share_, share_is_});
+                  {card_.io_start + latency_, bytes * cores / share_, share_is_});
   }
   // One of many after the other, by each core: they drift apart, so that one waits while others' bytes come.
-  Transfer StreamByCores(double bytes) const {
+  Transfer StreamByCores(double bytes, double cores) const {
     return Longer({card_.io_start + latency_, bytes / card_.io_port, kIoDma},
-                  {0, bytes * cores_ / share_, share_is_});
+                  {0, bytes * cores / share_, share_is_});
+  }
+  // Cores that have channels of the last block.
+  double LastCores() const {
+    const auto step = static_cast<double>(m_.across * m_.block);
+    return cores_ * (static_cast<double>(s_.cluster_channels) - (blocks_ - 1) * step) / step;
   }
   // Its own port sends one segment after the other; GMEM serves those of other clusters meanwhile.
   Transfer ByMemoryCore(double bytes, double segments = 1, double at_once = 1) const {
@@ -112,6 +122,10 @@ class StreamCost {
       // Sums of four bytes are read and written again.
       cycles = std::max({cycles, results * (pitch / isa::kTensorLanes + 4) / card_.tensor_read,
                          results * 4 / card_.tensor_write});
+    }
+    if (m_.image_in_parts && layer_.is_padded) {
+      // The margins of each part.
+      cost_.Add("padding", kVectorUnit, card_.vector_start + core_image_ / card_.vector_bytes);
     }
     cost_.Add("sums", kTensorUnit, card_.tensor_start + cycles);
     if (m_.parts == 1) AddElementwise();
@@ -189,7 +203,7 @@ class StreamCost {
     cost_.Lane();
     if (m_.image_by_smem) {
       cost_.Add("image", kWaits, card_.barrier);
-      Add("image", ByMove(core_image_));
+      Add("image", ImageToCore());
     }
     cost_.Lane();
     if (m_.parts > 1) {
@@ -218,15 +232,33 @@ class StreamCost {
   }
   void AddLoadAndCopy() {
     cost_.Lane(), Add("weights", BlockToSmem());
-    if (m_.image_in_parts) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
+    if (m_.image_in_parts && !m_.image_by_smem) {
+      cost_.Add("image", share_is_, core_image_ * cores_ / share_);
+    }
     AddResultsMeanwhile();
     cost_.Lane(), Add("weights to WMEM", BlockToWmem());
+    AddMovedImagePart();
     Add("weights", LoadBeside(BlockToWmem()));
     if (m_.image_in_parts) cost_.Lane(), AddImagePart();
   }
+  // What a core needs first of an image in SMEM. Of a part, each pixel is a segment, which takes SMEM's port at least
+  // one cycle; all cores' do.
+  Transfer ImageToCore() const {
+    Transfer move = ByMove(core_image_);
+    if (m_.image_in_parts) {
+      const double pixels = core_image_ / static_cast<double>(s_.part_pixel_bytes);
+      const double turns = std::ceil(static_cast<double>(s_.part_pixel_bytes) / card_.smem);
+      move.bytes = std::max({move.bytes, pixels * turns * cores_,
+                             pixels * card_.smem_latency / card_.move_outstanding});
+    }
+    return move;
+  }
+  void AddMovedImagePart() {
+    if (m_.image_in_parts && m_.image_by_smem) Add("image", ImageToCore());
+  }
   // Short segments, which wait for one another and besides for GMEM.
   void AddImagePart() {
-    if (!m_.image_in_parts) return;
+    if (!m_.image_in_parts || m_.image_by_smem) return;
     const double waits = card_.io_start + image_segments_ * latency_ / card_.strided_reads;
     Add("image", {waits, core_image_ * cores_ / share_, share_is_});
   }
@@ -260,8 +292,8 @@ class StreamCost {
     cost_.Lane(), Add("weights", BlockToSmem());
     if (!is_behind) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
     if (m_.image_by_smem) {
-      cost_.Lane(), Add("image", ByMove(core_image_));
-      Add("weights", LoadBeside(ByMove(core_image_)));
+      cost_.Lane(), Add("image", ImageToCore());
+      Add("weights", LoadBeside(ImageToCore()));
     }
     const double wait = card_.drain + card_.barrier;
     if (is_alone_) {
@@ -277,16 +309,24 @@ class StreamCost {
       return;
     }
     const auto add_step = [&] { cost_.Lane(), AddCompute(), AddMoved(); };
-    AddWaits(steps_ + 1, wait);
-    cost_.Phase("second load", 1), steps_ > 1 ? AddLoadAndCopy() : AddCopy();
-    if (steps_ > 2) cost_.Phase("steps", steps_ - 2), AddLoadAndCopy(), add_step();
-    if (steps_ > 1) cost_.Phase("last step but one", 1), AddCopy(), add_step();
-    cost_.Phase("last step", 1), add_step();
+    const double in_run = steps_ / runs_;
+    AddWaits(steps_ + runs_, wait);
+    if (runs_ > 1)
+      cost_.Phase("first weights of a block", runs_ - 1), AddFirstOfBlock(BlockToSmem());
+    cost_.Phase("second load", runs_), in_run > 1 ? AddLoadAndCopy() : AddCopy();
+    if (in_run > 2) cost_.Phase("steps", runs_ * (in_run - 2)), AddLoadAndCopy(), add_step();
+    if (in_run > 1) cost_.Phase("last step but one", runs_), AddCopy(), add_step();
+    cost_.Phase("last step", runs_), add_step();
+  }
+  // Nothing is computed meanwhile.
+  void AddFirstOfBlock(const Transfer& weights) {
+    cost_.Lane(), Add("weights", weights), AddImagePart();
+    cost_.Lane(), AddMovedImagePart();
   }
 
   // Each core loads its own weights.
   void AddStepsByCores() {
-    const Transfer load = ByCores(block_bytes_, 1, 1);
+    const Transfer load = ByCores(block_bytes_, 1, 1, blocks_ > 1 ? cores_ : LastCores());
     cost_.Phase("image", 1), AddImage();
     cost_.Phase("first weights", 1), AddImageToCores();
     cost_.Lane(), AddVectors(), Add("weights", load);
@@ -295,16 +335,33 @@ class StreamCost {
       cost_.Phase("steps", steps_), cost_.Lane(), AddCompute(), AddMoved();
       cost_.Add("queues and barriers", kWaits, 3 * card_.drain);
       cost_.Phase("loads between", steps_ - 1), cost_.Lane(), Add("weights", load);
-      AddImagePart();
+      AddImagePart(), AddMovedImagePart();
       return;
     }
-    AddWaits(steps_ + 1, card_.drain);
-    cost_.Phase("steps", steps_ - 1);
-    cost_.Lane(), Add("weights", StreamByCores(block_bytes_)), AddImagePart();
-    AddResultsMeanwhile();
-    cost_.Lane(), AddMoved();
-    cost_.Lane(), AddCompute();
-    cost_.Phase("last step", 1), cost_.Lane(), AddCompute(), AddMoved();
+    AddWaits(steps_ + runs_, card_.drain);
+    const auto add_steps = [&](std::string_view phase, double times, double cores) {
+      if (times == 0) return;
+      cost_.Phase(phase, times);
+      cost_.Lane(), Add("weights", StreamByCores(block_bytes_, cores)), AddImagePart();
+      AddResultsMeanwhile();
+      cost_.Lane(), AddMovedImagePart(), AddMoved();
+      cost_.Lane(), AddCompute();
+    };
+    // Of the last block, whose weights are fewer, those of one step or, in parts, of all but the first.
+    const double of_last = LastCores() == cores_ ? 0
+                           : m_.parts > 1        ? static_cast<double>(m_.parts - 1)
+                                                 : std::min(1.0, steps_ - 1);
+    add_steps("steps", steps_ - runs_ - of_last, cores_);
+    add_steps("last weights", of_last, LastCores());
+    if (runs_ > 1) {
+      const double even = runs_ - 1 - (of_last > 0 ? 1 : 0);
+      if (even > 0) cost_.Phase("first weights of a block", even), AddFirstOfBlock(load);
+      if (of_last > 0) {
+        cost_.Phase("first weights of the last", 1);
+        AddFirstOfBlock(ByCores(block_bytes_, 1, 1, LastCores()));
+      }
+    }
+    cost_.Phase("last step", runs_), cost_.Lane(), AddCompute(), AddMoved();
   }
 
   void AddResults() {
@@ -339,6 +396,8 @@ class StreamCost {
   const double pieces_;
   const double outputs_, cluster_outputs_;  // of a step, or piece, of a core; of a cluster
   const double steps_;
+  const double
+      runs_;  // of steps in which loads overlap sums: between blocks whose sums are in parts none do
   const bool is_alone_;  // WMEM has room for one block
   double cluster_segments_ = 1, core_segments_ = 1, image_segments_ = 1;
   CostParts cost_;

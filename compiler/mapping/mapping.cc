@@ -119,9 +119,9 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
     const auto box = [](const Window& window, int64_t outputs) {
       return (outputs - 1) * window.step + 1;
     };
+    s.part_pixel_bytes = part->channels * layer.element_bytes;
     s.part_image_bytes = box(layer.image_rows, s.core_rows) *
-                         box(layer.image_columns, s.core_columns) * part->channels *
-                         layer.element_bytes;
+                         box(layer.image_columns, s.core_columns) * s.part_pixel_bytes;
   }
   for (int64_t bytes : layer.loaded) s.loaded_bytes += bytes;
   return s;
@@ -193,9 +193,7 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts != 1 && FindPart(layer, m) == nullptr) {
     return StrCat("parts = ", m.parts, ": filters have no such equal parts");
   }
-  if (m.image_in_parts && (m.parts == 1 || m.image_by_smem)) {
-    return "image_in_parts = 1: expected parts of filters, and no image_by_smem";
-  }
+  if (m.image_in_parts && m.parts == 1) return "image_in_parts = 1: expected parts of filters";
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }

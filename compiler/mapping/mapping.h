@@ -66,6 +66,7 @@ struct Shares {
   int64_t cluster_image_bytes = 0, core_image_bytes = 0;    // with margins of zeros
   int64_t cluster_loaded_bytes = 0, core_loaded_bytes = 0;  // without
   int64_t part_image_bytes = 0;  // of a step, if the image comes in parts
+  int64_t part_pixel_bytes = 0;  // and of a pixel of it
   int64_t weight_bytes = 0;      // of a step of a core
   int64_t pitch = 0;             // of a filter, or of its part, in WMEM
   int64_t loaded_bytes = 0;      // of elementwise inputs, for one element

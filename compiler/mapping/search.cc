@@ -49,7 +49,7 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
           for (const Layer::Part& part : layer.parts) {
             m.parts = part.count;
             m.image_in_parts = part.channels > 0;
-            if (!m.image_in_parts || !m.image_by_smem) branches.push_back(m);
+            branches.push_back(m);
           }
         }
       }
