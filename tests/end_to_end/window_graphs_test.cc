@@ -11,7 +11,9 @@
 #include "compiler/ir/compare.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/te/card/card_group.h"
 #include "compiler/te/card/flat_windows.h"
+#include "compiler/te/card/wide_channels.h"
 #include "compiler/te/graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -113,17 +115,17 @@ class RandomWindows {
   std::string text_;
 };
 
-TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
-  int flat = 0;
+// Random graphs of which `rewrite(graph, random)` makes another one, if any: both mean the same.
+template <typename Rewrite>
+void MeanTheSame(const Rewrite& rewrite) {
+  int rewritten = 0;
   ForRandomSeeds(100, 0, [&](Random& random, unsigned seed, Exceptions&) {
     RandomWindows windows(random);
     const Tensor y = windows.Make();
     SCOPED_TRACE(windows.Text());
-    const int64_t channels = y.shape().back();
-    const std::optional<Tensor> other = te::FlattenWindows(
-        y, channels % 2 == 0 && random.OneIn(2) ? channels / 2 : channels, random.OneIn(2));
+    const std::optional<Tensor> other = rewrite(y, random);
     if (!other) return;
-    ++flat;
+    ++rewritten;
     const std::vector<ir::Tensor> inputs = Inputs(y, seed, ir::Values::kAll);
     const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs), found = Meaning(*other, inputs);
     ASSERT_TRUE(expected.ok()) << expected.status();
@@ -132,7 +134,21 @@ TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
     ASSERT_EQ(at, -1) << "element " << at << ": " << found->Value(at) << ", expected "
                       << expected->Value(at);
   });
-  if (std::getenv("POLYNAO_RANDOM_CASES") == nullptr) EXPECT_GT(flat, 30);
+  if (std::getenv("POLYNAO_RANDOM_CASES") == nullptr) EXPECT_GT(rewritten, 30);
+}
+
+TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
+  MeanTheSame([](const Tensor& y, Random& random) {
+    const int64_t channels = y.shape().back();
+    return te::FlattenWindows(y, channels % 2 == 0 && random.OneIn(2) ? channels / 2 : channels,
+                              random.OneIn(2));
+  });
+}
+
+TEST(WindowGraphsTest, MoreChannelsMeanTheSame) {
+  MeanTheSame([](const Tensor& y, Random& random) {
+    return te::WidenChannels(y, te::Computes(y), y.shape().back() + random.Pick(1, 70));
+  });
 }
 
 // Nodes drop axes of one element. An axis after such a one was taken for the first: cores of the second image read that

@@ -9,9 +9,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/target/target.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
 #include "compiler/te/card/flat_windows.h"
@@ -19,6 +21,7 @@
 #include "compiler/te/card/gather_group.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_group.h"
+#include "compiler/te/card/wide_channels.h"
 #include "compiler/te/schedule.h"
 
 namespace polynao::te {
@@ -52,18 +55,37 @@ struct CardGroup::Parts {
 
   void AddFlat(const Tensor& output, const isa::Machine& machine) {
     const int64_t all = output.shape().back();
+    if (all == 0) return;
     for (const int64_t across : Divisors(machine.cores_per_cluster())) {
-      if (all == 0 || all % across != 0) continue;
-      const int64_t channels = all / across;
-      for (const bool shifts : {false, true}) {
-        const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
-        if (!flat_output) continue;
-        absl::StatusOr<VectorGroup> group =
-            VectorGroup::Create(*flat_output, instructions, machine,
-                                /*products=*/false, channels, reuses);
-        if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+      if (all % across == 0) {
+        for (const bool shifts : {false, true}) AddFlat(output, machine, all / across, shifts);
+      }
+      // More channels than there are, of which the last core has the rest, so that a pixel's begin where vector
+      // instructions may.
+      const int64_t wide = RoundUp(CeilDiv(all, across), kOnChipAlignment / SumBytes(output));
+      if (across == 1 || wide * across == all || (across - 1) * wide >= all) continue;
+      if (const std::optional<Tensor> wider =
+              WidenChannels(output, Computes(output), wide * across)) {
+        AddFlat(*wider, machine, wide, /*shifts=*/false);
       }
     }
+  }
+  void AddFlat(const Tensor& output, const isa::Machine& machine, int64_t channels, bool shifts) {
+    const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
+    if (!flat_output) return;
+    absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
+                                                            /*products=*/false, channels, reuses);
+    if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+  }
+  // Of an element of the narrowest reduction.
+  static int64_t SumBytes(const Tensor& output) {
+    int64_t least = 8;
+    for (const Operation* compute : Computes(output)) {
+      if (compute->bodies[0].reducer) {
+        least = std::min<int64_t>(least, ir::ByteSize(compute->outputs[0]->type));
+      }
+    }
+    return least;
   }
 
   absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,

@@ -234,15 +234,18 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
     for (const int64_t across : Divisors(machine_->cores_per_cluster())) {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
-        if (across == 1 ? apart != split : apart == split || shape[apart] % across != 0) continue;
+        if (across == 1 ? apart != split : apart == split) continue;
+        const bool shares_channels = channels_ > 0 && across > 1 && apart == last;
+        if (across > 1 && !shares_channels && shape[apart] % across != 0) continue;
         if (is_whole(apart) || (channels_ == kFew && across > 1 && split > 0)) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
         t.core[split] = CeilDiv(shape[split], runs);
         if (across > 1) t.core[apart] = shape[apart] / across;
         if (channels_ > 0) {
-          // Rows of any length are flat (flat_windows.h).
-          if (t.core[last] != channels_) continue;
+          // Rows of any length are flat (flat_windows.h); the last core may have fewer channels than the others.
+          if (CeilDiv(shape[last], channels_) != (shares_channels ? across : 1)) continue;
+          t.core[last] = channels_;
         } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0) {
           continue;
         }
