@@ -172,9 +172,10 @@ struct OnFewer {
 std::vector<int64_t> ClusterCounts(const isa::Machine& machine) {
   const int64_t all = machine.clusters();
   std::vector<int64_t> counts = {all};
-  for (int64_t power = 1; power < all; power *= 2) {
-    counts.push_back(power);
-    if (power >= 4 && power / 2 * 3 < all) counts.push_back(power / 2 * 3);
+  for (int64_t n = 1; n < all; ++n) {
+    int64_t rest = n;
+    while (rest > 4 && rest % 2 == 0) rest /= 2;
+    if (n < 8 || rest == 3 || rest == 4) counts.push_back(n);
   }
   std::sort(counts.begin(), counts.end(), std::greater<>());
   return counts;

@@ -10,7 +10,7 @@
 
 namespace polynao::kernels {
 
-// How many clusters schedules may use: all, and those below of 1, 2, 4, 6, 8, 12, 16, 24, ... Each cluster loads the
+// How many clusters schedules may use: all, and those below of 1 to 8, 12, 16, 24, 32, ... Each cluster loads the
 // weights of its own rows, and the smaller its share is, the more of its loads other clusters make too: where GMEM is
 // the limit, fewer clusters are faster. A larger card has the counts of a smaller one, so that it is no slower.
 std::vector<int64_t> ClusterCounts(const isa::Machine& machine);

@@ -32,7 +32,7 @@ const std::vector<CaseText>& Cases() {
 
 TEST(Clusters, FewerGiveTheSameValues) {
   for (const CaseText& text : Cases()) {
-    for (const int clusters : {4, 2, 1}) {
+    for (const int clusters : {4, 3, 2, 1}) {
       SCOPED_TRACE(text.op + " " + text.shape + " clusters=" + std::to_string(clusters));
       absl::StatusOr<kernels::OperatorCase> c = ParseCase(text);
       ASSERT_TRUE(c.ok()) << c.status();
@@ -57,7 +57,7 @@ TEST(Clusters, ACountThatTheCardHasNot) {
   c->schedule["clusters"] = 8;
   EXPECT_THAT(std::string(RunCase(*c, {}).status().message()),
               testing::HasSubstr("no schedule has clusters=8 on a machine of 4 clusters: "
-                                 "expected one of 4, 2, 1"));
+                                 "expected one of 4, 3, 2, 1"));
 }
 
 }  // namespace
