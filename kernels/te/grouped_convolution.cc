@@ -67,24 +67,30 @@ int64_t WmemBytes(const GroupedConv& k, const Slices& t) {
 }
 
 // What a core needs for one slice of rows x columns of the output, and its cycles: of the tensor and vector unit, and
-// of the copies of filters to WMEM.
+// of the copies of filters to WMEM. `gathers`: sums of all slices are put beside each other, without the lanes that
+// are no channels, before anything else is done with them.
 struct SliceNeeds {
   int64_t nmem_bytes = 0;
   double tensor = 0, vector = 0, move = 0;
 };
 SliceNeeds NeedsOf(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
-                   int64_t columns) {
+                   int64_t columns, bool gathers) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns);
   const int64_t pixels = rows * columns;
   const int64_t lanes = RoundUp(t.out, isa::kTensorLanes);
   const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
   SliceNeeds needs;
-  needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + k.NmemBytes(pixels * lanes, lanes);
+  needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + (gathers ? OnChipBytes(pixels * lanes, k.sum)
+                                                             : k.NmemBytes(pixels * lanes, lanes));
   needs.tensor = get("tensor.start") + static_cast<double>(pixels * WmemBytes(k, t) / bytes) /
                                            get(StrCat("tensor.macs_", ir::TypeName(k.in)));
-  needs.vector = VectorCycles(m, in * RoundUp(t.in * bytes, width)) + k.Cycles(m, pixels * lanes) +
-                 VectorCycles(m, pixels * RoundUp(t.out * ir::ByteSize(k.out), width));
+  const auto copy = [&](int64_t count, int64_t segment) {
+    return VectorCycles(m, count * RoundUp(segment, width));
+  };
+  needs.vector = copy(in, t.in * bytes);
+  needs.vector += gathers ? copy(pixels, t.out * ir::ByteSize(k.sum))
+                          : k.Cycles(m, pixels * lanes) + copy(pixels, t.out * ir::ByteSize(k.out));
   needs.move = get("move_dma.start") +
                get("smem.latency") * (1 + static_cast<double>(t.out) / get("move_dma.outstanding"));
   if (t.merged > 1) {
@@ -107,7 +113,7 @@ TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine
   needs.moved_bytes = in * ir::ByteSize(k.in) + out * ir::ByteSize(k.out);
   needs.load_segments = k.InputColumns(columns) < k.w + 2 * k.pad_w ? k.InputRows(rows) : 1;
   needs.store_segments = columns < k.wo() ? rows : 1;
-  const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
+  const SliceNeeds slice = NeedsOf(k, t, m, rows, columns, /*gathers=*/false);
   needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
   // Only tiles are a pipeline; inside one, each step waits for the one before.
   const auto count = static_cast<double>(t.count);
@@ -131,6 +137,14 @@ struct Sharing {
   int64_t across = 1;          // kShared: cores that share the slices
   double cycles = 0;
   ScheduleChoice choice = {};
+
+  // kShared: slices of a core.
+  int64_t OwnSlices(const Slices& t) const { return t.count / across; }
+  // Where half of the lanes or more are no channels. Rows of biases have to be whole groups of the vector unit.
+  bool Gathers(const GroupedConv& k, const Slices& t) const {
+    return kind == Kind::kShared && 2 * t.out <= isa::kTensorLanes &&
+           (!k.bias || OwnSlices(t) * t.out % isa::kVectorGroup == 0);
+  }
 };
 
 constexpr char kMerged[] = "merged", kShared[] = "shared";
@@ -156,8 +170,8 @@ struct SharedBytes {
     const int64_t rows = plan.tiling.cluster_rows, bytes = ir::ByteSize(k.in);
     image = std::min(k.h, k.InputRows(rows)) * k.w * k.ci * bytes;
     results = rows * k.wo() * k.co * ir::ByteSize(k.out);
-    core_image = k.InputRows(plan.tiling.core_rows) * k.InputColumns(k.wo()) *
-                 (t.count / plan.across) * t.in * bytes;
+    core_image = k.InputRows(plan.tiling.core_rows) * k.InputColumns(k.wo()) * plan.OwnSlices(t) *
+                 t.in * bytes;
   }
 };
 
@@ -166,8 +180,9 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   const Slices t(k, plan.merged);
   const SharedBytes bytes(k, t, plan);
   const GridTiling& tiling = plan.tiling;
-  const int64_t cores = m.cores_per_cluster(), own = t.count / plan.across;
-  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo());
+  const int64_t cores = m.cores_per_cluster(), own = plan.OwnSlices(t);
+  const bool gathers = plan.Gathers(k, t);
+  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo(), gathers);
   const int64_t filters = own * t.out * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
   const double link = get("cluster.link_bytes");
@@ -177,9 +192,13 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   const std::string_view port_is = port < share ? mapping::kMemoryCore : share_is;
   const double trip = get("io_dma.start") + get("gmem.latency") + get("sync.drain");
   const double hop = get("move_dma.start") + get("smem.latency") + get("sync.cluster");
+  // A pixel is a segment, for which SMEM's port takes a cycle; all cores use it.
+  const int64_t pixels = tiling.core_rows * k.wo();
+  const int64_t channels = t.out * (gathers ? own : 1);
   const double from_core =
-      static_cast<double>(tiling.core_rows * k.wo() * t.out * ir::ByteSize(k.out)) /
-      get("move_dma.port_bytes");
+      static_cast<double>(pixels) *
+      std::max(static_cast<double>(channels * ir::ByteSize(k.out)) / get("move_dma.port_bytes"),
+               static_cast<double>(cores));
   mapping::CostParts cost;
   cost.Phase("loads and stores", 1), cost.Lane();
   cost.Add("image and results", port_is, static_cast<double>(bytes.image + bytes.results) / port);
@@ -192,7 +211,13 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   cost.Phase("slices", static_cast<double>(own));
   cost.Lane(), cost.Add("sums", mapping::kTensorUnit, slice.tensor);
   cost.Add("elementwise", mapping::kVectorUnit, slice.vector);
-  cost.Lane(), cost.Add("filters and results", mapping::kMoveDma, slice.move + from_core);
+  if (!gathers) cost.Add("results", mapping::kMoveDma, from_core);
+  cost.Lane(), cost.Add("filters", mapping::kMoveDma, slice.move);
+  if (gathers) {
+    cost.Phase("all slices", 1), cost.Lane();
+    cost.Add("elementwise", mapping::kVectorUnit, k.Cycles(m, pixels * channels));
+    cost.Add("results", mapping::kMoveDma, from_core);
+  }
   cost.Phase("waits between slices", static_cast<double>(own));
   cost.Lane(), cost.Add("queues", mapping::kWaits, get("sync.drain"));
   return cost;
@@ -248,11 +273,13 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
     return te::ReduceSum(To(k.sum, value) * To(k.sum, weight), r, s_axis, i);
   });
   const Tensor biases = b ? g.Reshape(b, {t.count, t.out}) : b;
-  const EpilogueSteps steps = Append(g, k, sums, biases);
-  const Tensor last = steps.tensors.empty() ? sums : steps.tensors.back();
   const auto copy = [&](const char* name, const Tensor& from) {
     return g.Compute(name, out, [&](const te::Axes& at) { return from(at); });
   };
+  const bool gathers = plan.Gathers(k, t);
+  const Tensor gathered = gathers ? copy("SG", sums) : sums;
+  const EpilogueSteps steps = Append(g, k, gathered, biases);
+  const Tensor last = steps.tensors.empty() ? gathered : steps.tensors.back();
   const Tensor whole = copy("YW", last);
   const Tensor y = copy("Y", whole);
 
@@ -269,6 +296,7 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
     s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
   };
   te::Stage& results = s[whole];
+  te::Stage& by_slices = gathers ? s[gathered] : results;  // in a loop over a core's slices
   auto [cid, row] = s[y].Split(s[y].axis(0), plan.tiling.cluster_rows);
   s[y].Bind(cid, isa::kClusterAxis);
   Axis tid, slice;
@@ -277,12 +305,22 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
     at(s[y], cid, image, isa::kSmem, "memcpy");
     results.ComputeAt(s[y], cid).SetScope(isa::kSmem);
     auto [core_row, yy] = results.Split(results.axis(0), plan.tiling.core_rows);
-    Axis core_slice;
-    std::tie(core_slice, slice) = results.Split(results.axis(2), t.count / plan.across);
-    results.Reorder({core_row, core_slice, slice, yy, results.axis(1), results.axis(3)});
+    auto [core_slice, own] = results.Split(results.axis(2), plan.OwnSlices(t));
+    const Axis column = results.axis(1), c = results.axis(3);
+    slice = own;
+    if (gathers) {
+      results.Reorder({core_row, core_slice, yy, column, own, c});
+    } else {
+      results.Reorder({core_row, core_slice, own, yy, column, c});
+    }
     tid = results.Fuse(core_row, core_slice);
     results.Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
     at(results, tid, padded, isa::kNmem, pragma::kPad);
+    if (gathers) {
+      slice = by_slices.axis(2);
+      by_slices.Reorder({slice, by_slices.axis(0), by_slices.axis(1), by_slices.axis(3)});
+      at(results, tid, gathered, isa::kNmem, "memcpy");
+    }
   } else {
     auto [core, core_y] = s[y].Split(row, plan.tiling.core_rows);
     auto [tile_row, yy] = s[y].Split(core_y, plan.tiling.rows);
@@ -302,18 +340,19 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
   }
   if (is_merged) {
     at(is_shared ? results : s[y], tid, near_filters, isa::kNmem, "memcpy");
-    at(results, slice, merged.diagonal, isa::kNmem, pragma::kPad);
+    at(by_slices, slice, merged.diagonal, isa::kNmem, pragma::kPad);
     s[merged.diagonal].DoubleBuffer();
-    s[filters].DoubleBuffer();
   }
-  at(results, slice, part, isa::kNmem, "memcpy");
-  at(results, slice, filters, isa::kWmem, "memcpy");
-  if (b) at(results, slice, b_near, isa::kNmem, "memcpy");
-  at(results, slice, sums, isa::kNmem, "conv");
+  if (is_merged || is_shared) s[filters].DoubleBuffer();
+  at(by_slices, slice, part, isa::kNmem, "memcpy");
+  at(by_slices, slice, filters, isa::kWmem, "memcpy");
+  at(by_slices, slice, sums, isa::kNmem, "conv");
+  const Axis& epilogue = gathers ? tid : slice;
+  if (b) at(results, epilogue, b_near, isa::kNmem, "memcpy");
   for (size_t j = 0; j < steps.tensors.size(); ++j) {
-    at(results, slice, steps.tensors[j], isa::kNmem, steps.instructions[j]);
+    at(results, epilogue, steps.tensors[j], isa::kNmem, steps.instructions[j]);
   }
-  ReusePlaces(s, sums, steps);
+  ReusePlaces(s, gathered, steps);
   return Lower(s);
 }
 // [tensor-program groups end]
@@ -335,14 +374,18 @@ mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const is
   if (plan.kind == Sharing::Kind::kShared) {
     const Slices t(k, plan.merged);
     const SharedBytes bytes(k, t, plan);
-    const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo());
+    const bool gathers = plan.Gathers(k, t);
+    const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo(), gathers);
+    const int64_t channels = gathers ? plan.OwnSlices(t) * t.out : 0;
+    const int64_t together =
+        gathers ? k.NmemBytes(plan.tiling.core_rows * k.wo() * channels, channels) : 0;
     return {.kind = "slices shared by cores",
             .cost = CostOfShared(k, plan, m),
-            .needs = {
-                .nmem = slice.nmem_bytes + OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
-                .wmem = 2 * WmemBytes(k, t),
-                .smem = RoundUp(bytes.image, kOnChipAlignment) +
-                        RoundUp(bytes.results, kOnChipAlignment)}};
+            .needs = {.nmem = slice.nmem_bytes + together +
+                              OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
+                      .wmem = 2 * WmemBytes(k, t),
+                      .smem = RoundUp(bytes.image, kOnChipAlignment) +
+                              RoundUp(bytes.results, kOnChipAlignment)}};
   }
   mapping::Estimate estimate = {.kind = "slices of tiles", .cost = {}, .needs = {}};
   AddFilters(k, plan, m, estimate.cost);
