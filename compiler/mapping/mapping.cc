@@ -180,12 +180,14 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   }
   const Shares shares = SharesOf(layer, card, m);
   const int64_t cluster_channels = shares.cluster_channels;
+  // No cluster is without channels, and of the cores that share a cluster's less than half are.
   if (m.block < 1 || m.block % isa::kTensorLanes != 0 ||
       (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
-      (m.across - 1) * m.block >= cluster_channels) {
+      2 * CeilDiv(cluster_channels, m.block) <= m.across) {
     return StrCat("channel_clusters = ", m.channel_clusters, " times across = ", m.across,
                   " blocks of ", m.block, ": expected multiples of ", isa::kTensorLanes,
-                  " that leave no core without any of ", layer.channels, " channels");
+                  " with which more than half of the cores have some of ", layer.channels,
+                  " channels");
   }
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");

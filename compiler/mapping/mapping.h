@@ -79,8 +79,8 @@ int64_t WeightCopies(const CardFacts& card, const Shares& shares);
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
-// The reason why the mapping is none (its numbers do not divide clusters and cores, a core has no channels), or why it
-// does not fit; "" if it does.
+// The reason why the mapping is none (its numbers do not divide clusters and cores, half of the cores have no
+// channels), or why it does not fit; "" if it does.
 std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 // Where the cycles go: what the first block needs, steps, each as long as its slowest part, and results that are stored

@@ -127,8 +127,11 @@ TEST(MappingTest, SaysWhyItIsNone) {
             "across * columns_apart = 3 is no divisor of 4 cores");
   EXPECT_EQ(
       why({.across = 4, .block = 128, .results_by_smem = true}),
-      "channel_clusters = 1 times across = 4 blocks of 128: expected multiples of 64 that leave no "
-      "core without any of 256 channels");
+      "channel_clusters = 1 times across = 4 blocks of 128: expected multiples of 64 with which "
+      "more than half of the cores have some of 256 channels");
+  Layer fewer = Conv();
+  fewer.channels = 160;
+  EXPECT_EQ(WhyNot(fewer, card, {.across = 4, .results_by_smem = true}), "");
   EXPECT_THAT(why({.across = 2, .block = 100, .results_by_smem = true}),
               HasSubstr("expected multiples of 64"));
   EXPECT_EQ(why({.across = 2, .block = 192, .results_by_smem = true}), "");
