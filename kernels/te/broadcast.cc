@@ -180,8 +180,8 @@ Operator WithBroadcasting(Operator row, BinaryOp op, Value value) {
     return OnProcessor(Express(g, Case(c), value), target);
   };
   const auto either = [](const auto& of_two_shapes, const auto& of_one) {
-    return [of_two_shapes, of_one](const OperatorCase& c, const Target& target) {
-      return IsBroadcast(c) ? of_two_shapes(c, target) : of_one(c, target);
+    return [of_two_shapes, of_one](const OperatorCase& c, const auto&... rest) {
+      return IsBroadcast(c) ? of_two_shapes(c, rest...) : of_one(c, rest...);
     };
   };
   row.schedules = either(broadcast.schedules, plain.schedules);

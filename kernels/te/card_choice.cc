@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -111,13 +112,14 @@ absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const 
   const OperatorCase rest = WithoutClusters(c);
   std::vector<std::vector<RankedSchedule>> lists;
   absl::Status error;
+  double limit = std::numeric_limits<double>::infinity();
   for (int64_t count : counts) {
     if (wanted != c.schedule.end() && count != wanted->second) continue;
     const isa::Machine machine = WithClusters(*target.machine, count);
     Target fewer = target;
     fewer.machine = &machine;
     absl::StatusOr<std::vector<RankedSchedule>> list = only_first && op.first_schedules
-                                                           ? op.first_schedules(rest, fewer)
+                                                           ? op.first_schedules(rest, fewer, limit)
                                                            : op.schedules(rest, fewer);
     if (!list.ok()) {
       // What does not fit says more than what there is not.
@@ -127,9 +129,12 @@ absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const 
       }
       continue;
     }
+    if (list->empty()) continue;  // none within the limit
+    limit = std::min(limit, list->front().cycles);
     for (RankedSchedule& schedule : *list) schedule.choice[std::string(kClusters)] = count;
     lists.push_back(std::move(*list));
   }
+  if (lists.empty() && error.ok()) return std::vector<RankedSchedule>();
   if (lists.empty() && !c.schedule.empty() && !absl::IsResourceExhausted(error)) {
     const std::string at_fault = AtFault(op, c, target);
     if (!at_fault.empty())

@@ -230,7 +230,11 @@ std::vector<Operator> ConvolutionOperators() {
     };
   };
   row.schedules = either(plain.schedules, GroupedConvolutionSchedules);
-  row.first_schedules = either(plain.first_schedules, GroupedConvolutionSchedules);
+  row.first_schedules = [conv, plain](const OperatorCase& c, const Target& target, double limit) {
+    const Conv k = conv(c);
+    return k.groups == 1 ? plain.first_schedules(c, target, limit)
+                         : GroupedConvolutionSchedules(k, k.end, c, target);
+  };
   row.estimate = either(plain.estimate, GroupedConvolutionEstimate);
   return {row};
 }

@@ -126,8 +126,10 @@ struct Operator {
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
       schedules = {};
-  // The first of `schedules`, and any number of those that follow it, where these are found sooner than all.
-  std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
+  // The first of `schedules`, and any number of those that follow it, where these are found sooner than all. Or none,
+  // if the first takes more cycles than `limit`.
+  std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&,
+                                                            double limit)>
       first_schedules = {};
   // Which of `schedules` `build` takes.
   std::function<absl::StatusOr<ChosenSchedule>(const OperatorCase&, const Target&)> choose = {};

@@ -1,6 +1,7 @@
 #include "kernels/te/unscheduled.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,11 +69,14 @@ absl::StatusOr<te::CardProgram> GroupOf(const Expressions& express, const std::s
   return WithContext(StrCat("operator ", c.op), group.status());
 }
 
-// The schedules that agree with the case, or the first of them.
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+// The schedules that agree with the case, or the first of them, if it takes no more cycles than `limit`.
 absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram& group,
-                                                          const OperatorCase& c, bool only_first) {
-  std::vector<te::CardSchedule> schedules = group.Schedules(c.schedule, only_first);
-  if (!schedules.empty()) return schedules;
+                                                          const OperatorCase& c, bool only_first,
+                                                          double limit = kNoLimit) {
+  std::vector<te::CardSchedule> schedules = group.Schedules(c.schedule, only_first, limit);
+  if (!schedules.empty() || limit != kNoLimit) return schedules;
   if (c.schedule.empty()) return InvalidInput("operator ", c.op, ": no schedule fits");
   return NoSchedule(c, group.WhyNone(c.schedule));
 }
@@ -106,22 +110,23 @@ void ScheduleByExpressions(Operator& row, const Expressions& express, const std:
     return group.Build(first[0].choice);
   };
   const auto ranked = [express, function](
-                          const OperatorCase& c, const Target& target,
-                          bool only_first) -> absl::StatusOr<std::vector<RankedSchedule>> {
+                          const OperatorCase& c, const Target& target, bool only_first,
+                          double limit) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
-    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> list, SchedulesOf(group, c, only_first));
+    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> list,
+                     SchedulesOf(group, c, only_first, limit));
     return Ranked(list);
   };
   row.schedules = [ranked](const OperatorCase& c, const Target& target) {
-    return ranked(c, target, false);
+    return ranked(c, target, false, kNoLimit);
   };
   row.estimate = [express, function](const OperatorCase& c,
                                      const Target& target) -> absl::StatusOr<mapping::Estimate> {
     ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
     return group.EstimateOf(te::CardChoice(c.schedule.begin(), c.schedule.end()));
   };
-  row.first_schedules = [ranked](const OperatorCase& c, const Target& target) {
-    return ranked(c, target, true);
+  row.first_schedules = [ranked](const OperatorCase& c, const Target& target, double limit) {
+    return ranked(c, target, true, limit);
   };
 }
 

@@ -585,7 +585,8 @@ double CardProgram::LeastInBlocks() const {
   return moved / target_->machine->gmem_bytes_per_cycle();
 }
 
-std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first) const {
+std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first,
+                                                 double limit) const {
   std::vector<CardSchedule> schedules;
   for (const CardSchedule& sequence : sequences_) {
     if (Agrees(sequence.choice, wanted)) schedules.push_back(sequence);
@@ -599,13 +600,12 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
       end_of_blocks_ != nullptr && (blocks == wanted.end() || blocks->second == 1);
   if (blocks != wanted.end() && blocks->second == 0) of_group.erase(kBlocks);
   if (group_ && is_whole) {
-    for (CardSchedule& schedule : group_->Schedules(of_group, only_first)) {
+    for (CardSchedule& schedule : group_->Schedules(of_group, only_first, limit)) {
       if (has_cut_) schedule.choice[kCut] = 0;
       schedules.push_back(std::move(schedule));
     }
   }
-  double limit = std::numeric_limits<double>::infinity();
-  if (only_first && !schedules.empty()) limit = schedules[0].cycles;
+  if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
   if (has_blocks && LeastInBlocks() < limit && InBlocks() != nullptr) {
     of_group.erase(kBlocks);
     const double more = blocks_->more;

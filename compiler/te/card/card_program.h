@@ -5,6 +5,7 @@
 #ifndef COMPILER_TE_CARD_CARD_PROGRAM_H_
 #define COMPILER_TE_CARD_CARD_PROGRAM_H_
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,8 +38,9 @@ class CardProgram {
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
   // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Of one
   // `blocks`: with 1 its results lie in blocks of channels first (channel_blocks.h). Groups of a
-  // sequence have their cost models' first choices.
-  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
+  // sequence have their cost models' first choices. Contractions may leave out what takes more cycles than `limit`.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first,
+                                      double limit = std::numeric_limits<double>::infinity()) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // As those of CardGroup. A sequence takes what its groups take, one after the other.
   absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;

@@ -97,13 +97,11 @@ ContractionGroup::Tiling ContractionGroup::Placed(Tiling t) const {
 std::string ContractionGroup::WhyNot(const Tiling& t) const {
   const Needs needs = NeedsOf(t);
   const auto too_large = [](std::string_view memory, int64_t bytes, int64_t has) {
-    return bytes <= has ? "" : StrCat(memory, ": ", bytes, " bytes of ", has);
+    return StrCat(memory, ": ", bytes, " bytes of ", has);
   };
-  for (std::string why : {too_large("nmem", needs.nmem, machine().nmem_bytes()),
-                          too_large("wmem", needs.wmem, machine().wmem_bytes()),
-                          too_large("smem", needs.smem, machine().smem_bytes())}) {
-    if (!why.empty()) return why;
-  }
+  if (needs.nmem > card_.nmem_bytes) return too_large("nmem", needs.nmem, card_.nmem_bytes);
+  if (needs.wmem > card_.wmem_bytes) return too_large("wmem", needs.wmem, card_.wmem_bytes);
+  if (needs.smem > card_.smem_bytes) return too_large("smem", needs.smem, card_.smem_bytes);
   return "";
 }
 
