@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -301,6 +302,11 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   return sizes;
 }
 
+// Behind so many sizes of a dimension that are no better than a larger one, smaller ones are not looked at; nor where
+// one takes so many times the cycles of the best tiling of all.
+constexpr int kNoBetter = 3;
+constexpr double kFarBehind = 5;
+
 std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool fitting) const {
   std::vector<std::pair<Tiling, double>> tilings;
   bool may_along = false, may_combine = true;
@@ -319,21 +325,29 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
     if (reducers_[i].row == nullptr || (is_window && is_wide)) may_along = false;
   }
   // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
-  const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
+  // Returns the least cycles of those that fit.
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double best = kNone;
+  const auto add = [&](const auto& self, Tiling& t, size_t d) -> double {
     if (d == 0) {
       const Layout layout = LayoutOf(t);
       const bool fits = Fits(layout.needs);
-      if (fits == fitting) tilings.emplace_back(t, layout.cost.cycles());
-      return fits;
+      const double cycles = fits == fitting ? layout.cost.cycles() : 0;
+      if (fits == fitting) tilings.emplace_back(t, cycles);
+      return fits ? cycles : kNone;
     }
-    bool fits = false;
-    int more = 0;
+    double least = kNone;
+    int more = 0, no_better = 0;
     for (const int64_t size : TileSizes(t, d - 1)) {
       t.tile[d - 1] = size;
-      fits = self(self, t, d - 1) || fits;
-      if (fits && ++more > 4 && d > 1) break;
+      const double cycles = self(self, t, d - 1);
+      if (fitting && cycles >= least && least != kNone && ++no_better > kNoBetter) break;
+      least = std::min(least, cycles);
+      if (fitting && cycles != kNone && cycles > kFarBehind * best) break;
+      best = std::min(best, cycles);
+      if (least != kNone && ++more > 4 && d > 1) break;
     }
-    return fits;
+    return least;
   };
   std::vector<Tiling> ways = SharedOutputs();
   if (card_.cores > 1 && !has_products_ && channels_ != kFew) {
