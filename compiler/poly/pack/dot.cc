@@ -31,7 +31,7 @@ std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& mach
     const bool has_feature =
         std::count(machine.features.begin(), machine.features.end(), instruction.feature) > 0;
     const int64_t bytes = instruction.lanes * instruction.group * ir::ByteSize(instruction.b->type);
-    if (!has_feature || bytes != machine.vector_bytes ||
+    if (!instruction.IsExact() || !has_feature || bytes != machine.vector_bytes ||
         contraction.element.type() != instruction.sums->type) {
       continue;
     }
