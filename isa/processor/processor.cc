@@ -71,11 +71,11 @@ ProcessorInstruction ReadRow(ir::Function function) {
   const size_t rank = row.b->extents.size();
   row.lanes = row.b->extents.at(rank - 2).int_value();
   row.group = row.b->extents.at(rank - 1).int_value();
+  if (function.FindAttribute("cycles") != nullptr) row.cycles = Number(function, "cycles");
   if (rank == 2) return row;
   row.rows = row.sums->extents.at(0).int_value();
   row.steps = row.b->extents.at(0).int_value();
   row.registers = Number(function, "registers");
-  row.cycles = Number(function, "cycles");
   return row;
 }
 

@@ -38,12 +38,12 @@ struct PackedCode {
 };
 
 // Without code if the contraction is lane by lane, and its sizes are not known or its sums too many to be written out.
-// `constants`: names of buffers whose elements are known before the run. `otherwise`: the code of the contraction's
+// `otherwise`: the code of the contraction's
 // initial and final statements for sums without a product, if it has any. Takes for granted what the part assumes.
-// Throws isl::exception.
+// Of `options`, the constants and `takes_dots` count. Throws isl::exception.
 PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const CpuMachine& machine, const AssumedParameters& assumed,
-                           const std::vector<std::string>& constants, ir::Stmt otherwise);
+                           const ScheduleOptions& options, ir::Stmt otherwise);
 
 }  // namespace polynao::poly
 
