@@ -9,9 +9,10 @@
 //         for (k) sums[row, lane] = sums[row, lane] + A.panels[t, row, k] * B.panels[s, p, k, lane]
 //         C = sums
 //
-// Each sum adds its products in the order of the program, so that the results are the same bits. Where the plan
-// says so, rows are packed first, and cores have blocks of columns. Column panels that need constants alone may be
-// packed by code of its own, before the run.
+// Each sum adds its products in the order of the program, so that the results are the same bits; but for sums of floats
+// by instructions that have an order of their own (ScheduleOptions::takes_dots). Where the plan says so, rows are
+// packed first, and cores have blocks of columns. Column panels that need constants alone may be packed by code of its
+// own, before the run.
 #ifndef COMPILER_POLY_PACK_PACKED_CODE_H_
 #define COMPILER_POLY_PACK_PACKED_CODE_H_
 
