@@ -239,6 +239,18 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// A product of `rows` rows by 40 columns of these types; B's indices are "j, k" or "k, j".
+std::string ByTiles(const std::string& a, const std::string& b, int rows, int sums,
+                    const std::string& indices) {
+  const std::string sum = a == "bf16" ? "f32" : "i32";
+  const std::string extents = indices[0] == 'j' ? StrCat("40, ", sums) : StrCat(sums, ", 40");
+  return StrCat("func f(A: ", a, "[", rows, ", ", sums, "] in, B: ", b, "[", extents,
+                "] in, C: ", sum, "[", rows, ", 40] out) {\n  for (i, 0, ", rows,
+                ") { for (j, 0, 40) {\n    C[i, j] = ", sum == "f32" ? "0.0" : "0",
+                "\n    for (k, 0, ", sums, ") { C[i, j] = C[i, j] + cast(", sum,
+                ", A[i, k]) * cast(", sum, ", B[", indices, "]) } } }\n}\n");
+}
+
 // Sums of bf16 by an instruction that changes their order: of values whose sums are exact, the results are the same.
 TEST(PackTest, FloatsByAnInstruction) {
   ScheduleOptions options = PackAll();
@@ -280,14 +292,12 @@ TEST(PackTest, FloatsByTiles) {
   options.takes_dots = true;
   for (const auto& [rows, sums] : {std::pair(40, 32), std::pair(32, 64), std::pair(33, 35)}) {
     const std::string text =
-        Packed(StrCat("func f(A: bf16[", rows, ", ", sums, "] in, B: bf16[40, ", sums,
-                      "] in, C: f32[", rows, ", 40] out) {\n  for (i, 0, ", rows,
-                      ") { for (j, 0, 40) {\n    C[i, j] = 0.0\n    for (k, 0, ", sums,
-                      ") { C[i, j] = C[i, j] + cast(f32, A[i, k]) * cast(f32, B[j, k]) } } }\n}\n"),
-               options, ir::Values::kExact);
+        Packed(ByTiles("bf16", "bf16", rows, sums, "j, k"), options, ir::Values::kExact);
     EXPECT_THAT(text, HasSubstr("by tdpbf16ps"));
     const bool has_panels = text.find("row.panels") != std::string::npos;
     EXPECT_EQ(has_panels, sums % 32 != 0 || rows % 32 != 0) << text;
+    EXPECT_THAT(Packed(ByTiles("bf16", "bf16", rows, sums, "k, j"), options, ir::Values::kExact),
+                HasSubstr("by tdpbf16ps"));
   }
 }
 
@@ -301,18 +311,15 @@ TEST(PackTest, BytesByTiles) {
   for (const char* a : {"u8", "i8"}) {
     for (const char* b : {"u8", "i8"}) {
       for (const auto& [rows, sums] : {std::pair(40, 64), std::pair(32, 128), std::pair(33, 70)}) {
-        const std::string text = Packed(
-            StrCat("func f(A: ", a, "[", rows, ", ", sums, "] in, B: ", b, "[40, ", sums,
-                   "] in, C: i32[", rows, ", 40] out) {\n  for (i, 0, ", rows,
-                   ") { for (j, 0, 40) {\n    C[i, j] = 0\n    for (k, 0, ", sums,
-                   ") { C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, B[j, k]) } } }\n}\n"),
-            options);
+        const std::string text = Packed(ByTiles(a, b, rows, sums, "j, k"), options);
         EXPECT_THAT(text, HasSubstr(StrCat("by tdpb", a[0] == 'u' ? "u" : "s",
                                            b[0] == 'u' ? "u" : "s", "d")));
         // Rows that are whole steps are read where they are; a last tile that is not whole has a panel.
         const bool has_panels = text.find("row.panels") != std::string::npos;
         EXPECT_EQ(has_panels, sums % 64 != 0 || rows % 32 != 0) << text;
         EXPECT_THAT(text, HasSubstr("C[")) << text;
+        // Rows of memory that are interleaved.
+        EXPECT_THAT(Packed(ByTiles(a, b, rows, sums, "k, j"), options), HasSubstr("by tdpb"));
       }
     }
   }
