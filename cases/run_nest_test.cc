@@ -164,7 +164,7 @@ TEST(RunNestTest, DotProductsOfFloatsAreForThoseWhoAllowThem) {
               settings.executable.float_rules.dots || text.starts_with("@dots"));
     return absl::StrJoin(report->notes, "\n");
   };
-  const bool has_row = isa::HostHas("amx-bf16") || isa::HostHas("avx512bf16");
+  const bool has_row = isa::HostHas("amx-bf16");
   EXPECT_EQ(notes(nest).find("bf16ps"), std::string::npos);
   EXPECT_EQ(notes("@dots " + nest).find("bf16ps") != std::string::npos, has_row);
   settings.executable.float_rules.dots = true;

@@ -71,7 +71,11 @@ ProcessorInstruction ReadRow(ir::Function function) {
   const size_t rank = row.b->extents.size();
   row.lanes = row.b->extents.at(rank - 2).int_value();
   row.group = row.b->extents.at(rank - 1).int_value();
-  if (function.FindAttribute("cycles") != nullptr) row.cycles = Number(function, "cycles");
+  if (function.FindAttribute("cycles") != nullptr) {
+    const auto cycles = std::get<ir::Expr>(ValueOf(function, "cycles"));
+    row.cycles = cycles.Is(ir::ExprKind::kFloatImm) ? cycles.float_value()
+                                                    : static_cast<double>(cycles.int_value());
+  }
   if (rank == 2) return row;
   row.rows = row.sums->extents.at(0).int_value();
   row.steps = row.b->extents.at(0).int_value();

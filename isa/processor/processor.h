@@ -30,7 +30,7 @@ struct ProcessorInstruction {
   ir::Buffer sums, a, b;  // the meaning's parameters
   int64_t rows = 1, lanes = 0, steps = 1, group = 0;
   int64_t registers = 0;  // that hold tiles; 0: the operands are vectors
-  int64_t cycles = 0;     // from one to the next; 0: two start at a time
+  double cycles = 0;      // from one to the next; 0: two start at a time
 
   bool IsTile() const { return registers > 0; }
   // The order of products does not matter: integers.

@@ -433,7 +433,14 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
       const PackPlan plan = MakePackPlan(shape(), machine);
       if (!best || plan.cycles < result.plan.cycles) best = dot, result.plan = plan;
     }
-    if (!best) result.plan = MakePackPlan(shape(), machine);
+    // One that adds two floats may also be slower than two that add one each.
+    const bool may_lose =
+        best && !best->instruction->IsExact() && options.packing == Packing::kByCost;
+    if (!best || may_lose) {
+      dot.reset();
+      const PackPlan plan = MakePackPlan(shape(), machine);
+      if (!best || plan.cycles < result.plan.cycles) best.reset(), result.plan = plan;
+    }
     dot = best;
   }
   result.line = Line(contraction, dot, result.plan);
