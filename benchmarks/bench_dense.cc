@@ -72,6 +72,11 @@ const std::vector<SuiteCase>& SmallCases() {
        .attributes = {"out=f32"}},
       {.op_class = "product",
        .op = "matmul",
+       .shape = "17x67,33x67",
+       .dtype = "bf16",
+       .attributes = {"out=f32"}},
+      {.op_class = "product",
+       .op = "matmul",
        .shape = "1x35,33x35",
        .dtype = "i8",
        .attributes = {"out=i32"}},
@@ -116,7 +121,7 @@ PeerLayer PeerLayerOf(const kernels::Operator& op, const kernels::OperatorCase& 
     return kernels::AttributeInt(op, c, name).value_or(0);
   };
   PeerLayer layer = {};
-  layer.type = ir::IsInt(c.dtype) ? kI8 : kF32;
+  layer.type = ir::IsInt(c.dtype) ? kI8 : c.dtype == ir::Type::kBF16 ? kBF16 : kF32;
   layer.bias = attribute("bias");
   layer.relu = attribute("relu");
   layer.batch = layer.w = layer.kh = layer.kw = layer.stride = layer.dilation = layer.groups = 1;
@@ -195,7 +200,7 @@ absl::StatusOr<std::function<absl::Status()>> Compiled(const Layer& layer,
                                                        ComparisonEntry& entry) {
   const Clock::time_point start = Clock::now();
   te::Graph graph(layer.operator_case.op);
-  kernels::ProcessorOptions options{.threads = threads};
+  kernels::ProcessorOptions options{.threads = threads, .takes_dots = true};
   if (how.packs_before) options.constants = {layer.specs[1].name};
   ASSIGN_OR_RETURN(
       const kernels::ProcessorFunctions functions,
@@ -207,7 +212,9 @@ absl::StatusOr<std::function<absl::Status()>> Compiled(const Layer& layer,
   const DenseRoof roof = RoofOn(threads);
   // What the last cache holds is still there in the next run.
   const bool leaves_caches = layer.bytes > static_cast<double>(sysconf(_SC_LEVEL3_CACHE_SIZE));
-  const double rate = layer.peer.type == kI8 ? roof.i8 : roof.f32;
+  const double rate = layer.peer.type == kI8     ? roof.i8
+                      : layer.peer.type == kBF16 ? roof.bf16
+                                                 : roof.f32;
   entry.figures = {
       {"mac_ms", rate > 0 ? layer.macs / rate * 1e3 : 0},
       {"memory_ms", leaves_caches && roof.bytes > 0 ? layer.bytes / roof.bytes * 1e3 : 0}};

@@ -33,7 +33,7 @@ TEST(BenchDenseTest, ImplementationsAgree) {
   const absl::StatusOr<Comparison> result = RunDense(settings);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->ok()) << DenseText(*result);
-  ASSERT_EQ(result->rows.size(), 6);
+  ASSERT_EQ(result->rows.size(), 7);
   for (const ComparisonRow& row : result->rows) {
     ASSERT_EQ(row.entries.size(), result->implementations.size());
     for (size_t i = 0; i < row.entries.size(); ++i) {
@@ -70,7 +70,7 @@ TEST(BenchDenseTest, JsonIsReadBack) {
   ASSERT_TRUE(result.ok()) << result.status();
   const nlohmann::ordered_json json = DenseToJson(*result);
   EXPECT_EQ(json["suite"], "dense");
-  ASSERT_EQ(json["rows"].size(), 2);
+  ASSERT_EQ(json["rows"].size(), 3);
   EXPECT_EQ(json["rows"][0]["kernel"], "product/matmul/17x35,33x35/f32");
   EXPECT_EQ(json["rows"][0]["sizes"]["macs"], 17 * 35 * 33);
   EXPECT_EQ(json["rows"][0]["sizes"]["bytes"], 4 * (17 * 35 + 33 * 35 + 17 * 33));
@@ -116,6 +116,7 @@ TEST(BenchDenseTest, LayersHaveNamesOfTheirOwn) {
   EXPECT_GT(names.size(), 80);
   EXPECT_EQ(DenseName(DenseCases()[0]), "resnet50/conv2d/224x224x3,64x7x7x3/stride=2/f32");
   EXPECT_EQ(DenseClass(DenseName(DenseCases()[1])), "resnet50 i8");
+  EXPECT_EQ(DenseClass(DenseName(DenseCases()[2])), "resnet50 bf16");
 }
 
 TEST(BenchDenseTest, Errors) {

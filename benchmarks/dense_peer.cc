@@ -156,6 +156,7 @@ DenseRoof RoofOn(int threads) {
   // Each core has units of its own; memory is everybody's.
   roof = {.f32 = threads * measure("roof_f32"),
           .i8 = threads * measure("roof_i8"),
+          .bf16 = threads * measure("roof_bf16"),
           .bytes = measure("roof_bytes", threads)};
   return roof;
 }

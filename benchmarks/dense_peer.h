@@ -43,8 +43,8 @@ class DensePeer {
 
 // What the machine does at most in a second; 0: not measured.
 struct DenseRoof {
-  double f32 = 0, i8 = 0;  // multiply-adds
-  double bytes = 0;        // read from memory
+  double f32 = 0, i8 = 0, bf16 = 0;  // multiply-adds
+  double bytes = 0;                  // read from memory
 };
 // Measures it for so many threads on cores of their own, once per process. Zeros where there is no gcc.
 DenseRoof RoofOn(int threads);

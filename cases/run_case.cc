@@ -280,7 +280,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
       tensors.push_back(simulator::ShapeOnly(spec.type, spec.shape));
     }
   } else {
-    tensors = kernels::MakeTensors(*op, c, settings.seed, kernels::ValuesFor(*op, &target));
+    tensors = kernels::MakeTensors(*op, c, settings.seed, kernels::ValuesFor(*op, c, target));
   }
   std::vector<ir::Tensor> expected;
   if (report.settings.check_values) {

@@ -3,10 +3,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "isa/processor/processor.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::cases {
@@ -143,6 +145,30 @@ TEST(RunNestTest, FloatRulesAndLibraryFunctionsGetATolerance) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->tolerance, 1e-4);
   EXPECT_TRUE(report->ok()) << report->difference;
+}
+
+// Sums of bf16 keep their order unless the nest, or whoever runs it, says otherwise.
+TEST(RunNestTest, DotProductsOfFloatsAreForThoseWhoAllowThem) {
+  const std::string nest =
+      "func f(A: bf16[n, n] in, B: bf16[n, n] in, C: f32[n, n], n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+      "    C[i, j] = C[i, j] + cast(f32, A[i, k]) * cast(f32, B[k, j]) } } }\n}\n";
+  NestSettings settings = Settings("cpu");
+  settings.schedule = "auto";
+  settings.arguments = {"n=130"};
+  const auto notes = [&](const std::string& text) {
+    const absl::StatusOr<NestReport> report = RunText(settings, text.c_str());
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok()) << report->difference;
+    EXPECT_EQ(report->tolerance > 0,
+              settings.executable.float_rules.dots || text.starts_with("@dots"));
+    return absl::StrJoin(report->notes, "\n");
+  };
+  const bool has_row = isa::HostHas("amx-bf16");
+  EXPECT_EQ(notes(nest).find("bf16ps"), std::string::npos);
+  EXPECT_EQ(notes("@dots " + nest).find("bf16ps") != std::string::npos, has_row);
+  settings.executable.float_rules.dots = true;
+  EXPECT_EQ(notes(nest).find("bf16ps") != std::string::npos, has_row);
 }
 
 TEST(RunNestTest, AllKindsOfValues) {

@@ -75,7 +75,9 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
   Scheduled result{.function = function, .notes = {}};
   if (schedule == "none") return result;
   const auto start = std::chrono::steady_clock::now();
-  options.reassociate = ir::FloatRulesOf(function).reassociate;
+  const ir::FloatRules rules = ir::FloatRulesOf(function);
+  options.reassociate = rules.reassociate;
+  if constexpr (std::is_same_v<Options, poly::ScheduleOptions>) options.takes_dots = rules.dots;
   ASSIGN_OR_RETURN(Strategy strategy, StrategyOf(schedule));
   options.strategy = std::move(strategy.name);
   options.text = std::move(strategy.text);

@@ -6,13 +6,15 @@ namespace {
 constexpr char kContract[] = "contract";
 constexpr char kReassociate[] = "reassociate";
 constexpr char kReciprocal[] = "reciprocal";
+constexpr char kDots[] = "dots";
 
 }  // namespace
 
 FloatRules FloatRulesOf(const Function& function) {
   return {.contract = function.FindAttribute(kContract) != nullptr,
           .reassociate = function.FindAttribute(kReassociate) != nullptr,
-          .reciprocal = function.FindAttribute(kReciprocal) != nullptr};
+          .reciprocal = function.FindAttribute(kReciprocal) != nullptr,
+          .dots = function.FindAttribute(kDots) != nullptr};
 }
 
 void Allow(Function& function, const FloatRules& rules) {
@@ -23,6 +25,7 @@ void Allow(Function& function, const FloatRules& rules) {
   allow(rules.contract, own.contract, kContract);
   allow(rules.reassociate, own.reassociate, kReassociate);
   allow(rules.reciprocal, own.reciprocal, kReciprocal);
+  allow(rules.dots, own.dots, kDots);
 }
 
 }  // namespace polynao::ir

@@ -16,6 +16,9 @@ struct FloatRules {
   bool reassociate = false;
   // x / y may be computed as x * (1 / y). Attribute `@reciprocal`.
   bool reciprocal = false;
+  // Sums of products of narrower floats may be made by a processor's instructions that add several products
+  // (isa/processor), in the order of these and with zeros in place of subnormal numbers. Attribute `@dots`.
+  bool dots = false;
 
   bool operator==(const FloatRules&) const = default;
 };

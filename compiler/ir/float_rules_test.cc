@@ -15,9 +15,9 @@ TEST(FloatRulesTest, AreAttributes) {
   Allow(f, {.contract = true, .reassociate = true});
   Allow(f, {});
   EXPECT_EQ(f.attributes.size(), 2);
-  Allow(f, {.reciprocal = true});
+  Allow(f, {.reciprocal = true, .dots = true});
   EXPECT_EQ(FloatRulesOf(f),
-            (FloatRules{.contract = true, .reassociate = true, .reciprocal = true}));
+            (FloatRules{.contract = true, .reassociate = true, .reciprocal = true, .dots = true}));
   // They survive the text form.
   EXPECT_EQ(FloatRulesOf(*ParseFunction(Print(f))), FloatRulesOf(f));
 }

@@ -28,7 +28,7 @@ namespace poly {
 // With `options.constants`, packed tiles of these may take `function` apart: it then has panels as parameters in their
 // place, and the report's `before` fills them. A part that has the panels of several nests fills all of them.
 //
-// Results are the same bits, unless `reassociate` lets sums of floats change their order.
+// Results are the same bits, unless `reassociate` or `takes_dots` lets sums of floats change their order.
 absl::StatusOr<ScheduleReport> Schedule(ir::Function& function,
                                         const ScheduleOptions& options = {});
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/ir.h"
+#include "compiler/ir/type.h"
 
 namespace polynao::isa {
 
@@ -21,15 +22,19 @@ namespace polynao::isa {
 //
 //   for (row) for (lane) for (k, steps) for (q, group)
 //     sums[row, lane] = sums[row, lane] + a[row, k * group + q] * b[k, lane, q]
+//
+// but for the order and the rounding of the sums of floats.
 struct ProcessorInstruction {
   std::string name, doc, feature, intrinsic;
-  ir::Function meaning;
+  ir::Function meaning;   // calls of functions that the table declares are expanded to lets
   ir::Buffer sums, a, b;  // the meaning's parameters
   int64_t rows = 1, lanes = 0, steps = 1, group = 0;
   int64_t registers = 0;  // that hold tiles; 0: the operands are vectors
-  int64_t cycles = 0;     // of a tile
+  double cycles = 0;      // from one to the next; 0: two start at a time
 
   bool IsTile() const { return registers > 0; }
+  // The order of products does not matter: integers.
+  bool IsExact() const { return ir::IsInt(sums->type); }
   // Products that are added to each sum.
   int64_t depth() const { return steps * group; }
 };

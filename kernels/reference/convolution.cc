@@ -97,6 +97,7 @@ void ReferenceConv2d(const ConvLayer& layer, const ir::Tensor& input, const ir::
     case ir::Type::kI16:
       return Convolve<int16_t, uint32_t>(layer, input, filter, bias, out);
     case ir::Type::kF16:
+    case ir::Type::kBF16:
     case ir::Type::kF32:
       return Convolve<float, float>(layer, input, filter, bias, out);
     default:

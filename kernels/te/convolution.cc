@@ -102,7 +102,7 @@ absl::StatusOr<ir::Function> WithoutCard(const Conv& k, const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   const Tensor y = t.output();
-  if (IsProcessor(target.name)) return LowerForProcessor(y, target);
+  if (IsProcessor(target.name)) return LowerForProcessor(y, target, k.end.in == Type::kBF16);
   Schedule s(y);
   for (const Tensor& step : t.steps.tensors) {
     if (!(step == y)) s[step].ComputeInline();
@@ -213,6 +213,7 @@ std::vector<Operator> ConvolutionOperators() {
   row.processor_reference = [reference](const OperatorCase& c, auto in, auto out) {
     reference(c, true, in, out);
   };
+  row.dots_tolerance = kDotsTolerance;
   ScheduleByExpressions(
       row, [conv](te::Graph& g, const OperatorCase& c) { return Express(g, conv(c)).output(); },
       "conv2d");

@@ -45,7 +45,7 @@ Epilogue ReadEpilogue(const Operator& op, const OperatorCase& c) {
 }
 
 absl::Status CheckEpilogue(const Operator& op, const OperatorCase& c) {
-  RETURN_IF_ERROR(CheckType(c, {Type::kI8, Type::kI16, Type::kF16, Type::kF32}));
+  RETURN_IF_ERROR(CheckType(c, {Type::kI8, Type::kI16, Type::kF16, Type::kBF16, Type::kF32}));
   RETURN_IF_ERROR(CheckNumber(op, c, "bias", 0, 1));
   RETURN_IF_ERROR(CheckNumber(op, c, "relu", 0, 1));
   if (ir::IsFloat(c.dtype) && AttributeWord(op, c, "out") == "i32") {

@@ -31,6 +31,9 @@ struct Epilogue {
   int64_t VectorOperations() const { return bias + relu + (is_scaled() ? 1 : 0); }
 };
 
+// Operator::dots_tolerance of products and convolutions: thousands of sums, each rounded to f32.
+inline constexpr double kDotsTolerance = 1e-4;
+
 // bias, relu, scale and out, with the same meaning for all operators.
 std::vector<OperatorAttribute> EpilogueAttributes();
 Epilogue ReadEpilogue(const Operator& op, const OperatorCase& c);

@@ -418,6 +418,11 @@ struct Plans {
 // Errors: none fits; none has what the case names.
 absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const Target& target) {
   const isa::Machine& m = *target.machine;
+  const std::string rate = StrCat("tensor.macs_", ir::TypeName(k.in));
+  if (m.Find(rate) == nullptr) {
+    return InvalidInput("operator conv2d of ", ir::TypeName(k.in), ": ", m.name,
+                        " has no instruction for that type (there is no ", rate, ")");
+  }
   Plans result;
   std::vector<Sharing>& plans = result.list;
   absl::Status error;

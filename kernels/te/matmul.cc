@@ -58,7 +58,7 @@ absl::StatusOr<ir::Function> WithoutCard(const Matmul& k, const Target& target) 
   te::Graph g("matmul");
   Tensors t = Express(g, k);
   const Tensor y = t.output();
-  if (IsProcessor(target.name)) return LowerForProcessor(y, target);
+  if (IsProcessor(target.name)) return LowerForProcessor(y, target, k.in == Type::kBF16);
   Schedule s(y);
   for (size_t j = 0; j + 1 < t.steps.tensors.size(); ++j) s[t.steps.tensors[j]].ComputeInline();
   if (!(y == t.sums)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
@@ -117,6 +117,7 @@ std::vector<Operator> MatmulOperators() {
   row.processor_reference = [reference](const OperatorCase& c, auto in, auto out) {
     reference(c, true, in, out);
   };
+  row.dots_tolerance = kDotsTolerance;
   ScheduleByExpressions(
       row, [matmul](te::Graph& g, const OperatorCase& c) { return Express(g, matmul(c)).output(); },
       "matmul");

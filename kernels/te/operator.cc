@@ -137,27 +137,50 @@ std::vector<double> AttributeList(const Operator& op, const OperatorCase& c,
   return numbers;
 }
 
-bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
-                 const ir::Tensor& expected, const ir::Difference& difference) {
-  if (KeepsOrder(op, &target)) return difference.max_rel <= ToleranceOf(op, c, target);
-  if (ir::IsInt(expected.type)) return difference.max_abs == 0;
-  // Infinities and NaNs must stand where the reference has them (Compare); they say nothing about the size of
-  // the other values.
+namespace {
+
+// Whether results are compared bit for bit, or within Operator::tolerance_steps.
+bool KeepsOrder(const Operator& op, const Target* target) {
+  const bool is_other = target != nullptr && target->machine == nullptr;
+  return op.tolerance_of_largest == 0 || (op.only_card_reorders && is_other);
+}
+
+// Infinities and NaNs must stand where the reference has them (Compare); they say nothing about the size of the other
+// values.
+double LargestOf(const ir::Tensor& expected) {
   double largest = 0;
   for (int64_t i = 0; i < expected.element_count(); ++i) {
     const double magnitude = std::abs(expected.Float(i));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
   }
-  return difference.max_abs <= op.tolerance_of_largest * largest;
+  return largest;
 }
 
-ir::Values ValuesFor(const Operator& op, const Target* target) {
-  return KeepsOrder(op, target) ? ir::Values::kAll : ir::Values::kFinite;
+}  // namespace
+
+bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
+                 const ir::Tensor& expected, const ir::Difference& difference) {
+  if (TakesDots(op, c, target)) {
+    if (ir::IsInt(expected.type)) return difference.max_abs <= 1;
+    const double part = op.dots_tolerance + StepAtOne(expected.type);
+    return difference.max_abs <= part * LargestOf(expected);
+  }
+  if (KeepsOrder(op, &target)) return difference.max_rel <= ToleranceOf(op, c, target);
+  if (ir::IsInt(expected.type)) return difference.max_abs == 0;
+  return difference.max_abs <= op.tolerance_of_largest * LargestOf(expected);
 }
 
-bool KeepsOrder(const Operator& op, const Target* target) {
-  const bool is_other = target != nullptr && target->machine == nullptr;
-  return op.tolerance_of_largest == 0 || (op.only_card_reorders && is_other);
+ir::Values ValuesFor(const Operator& op) {
+  return KeepsOrder(op, nullptr) ? ir::Values::kAll : ir::Values::kFinite;
+}
+
+ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target) {
+  if (TakesDots(op, c, target)) return ir::Values::kExact;
+  return KeepsOrder(op, &target) ? ir::Values::kAll : ir::Values::kFinite;
+}
+
+bool TakesDots(const Operator& op, const OperatorCase& c, const Target& target) {
+  return op.dots_tolerance > 0 && c.dtype == ir::Type::kBF16 && HasTiles(target.name);
 }
 
 std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,

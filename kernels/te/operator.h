@@ -99,6 +99,10 @@ struct Operator {
   double tolerance_of_largest = 0;
   // It holds on the card alone, whose cores share a sum; other targets add in order and agree bit for bit.
   bool only_card_reorders = false;
+  // Of bf16 on processors whose instructions add several products (LowerForProcessor) in an order of their own, with
+  // zeros for subnormal numbers: the difference allowed between sums, as a part of the largest magnitude. An output of
+  // fewer bits, or of integers, may be one step off, too. 0: there are no such sums.
+  double dots_tolerance = 0;
   // Inputs, then the output.
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
   // Values for input `i`. Empty: random ones (MakeTensors).
@@ -170,10 +174,12 @@ bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target
                  const ir::Tensor& expected, const ir::Difference& difference);
 
 // The values of random inputs with which a run of the operator can be compared with its reference: all of them
-// (ir::Values::kAll), or kFinite where the operator has a tolerance of the largest value.
-ir::Values ValuesFor(const Operator& op, const Target* target = nullptr);
-// Whether results are compared bit for bit, or within Operator::tolerance_steps.
-bool KeepsOrder(const Operator& op, const Target* target);
+// (ir::Values::kAll), or kFinite where the operator has a tolerance of the largest value (on some target, or on this).
+// Where instructions change the order of sums, kExact: a product that is missing shows, however long the sum is.
+ir::Values ValuesFor(const Operator& op);
+ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target);
+// Whether Operator::dots_tolerance counts.
+bool TakesDots(const Operator& op, const OperatorCase& c, const Target& target);
 
 // Values for all inputs of a case: those of Operator::input, or random ones; zeros for the outputs.
 std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,

@@ -33,9 +33,11 @@ class Fused : public ir::Mutator {
 
 }  // namespace
 
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target) {
-  ASSIGN_OR_RETURN(ProcessorFunctions functions,
-                   LowerForProcessor(output, {.has_tiles = HasTiles(target.name)}));
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target,
+                                               bool takes_dots) {
+  ASSIGN_OR_RETURN(
+      ProcessorFunctions functions,
+      LowerForProcessor(output, {.has_tiles = HasTiles(target.name), .takes_dots = takes_dots}));
   return std::move(functions.run);
 }
 
@@ -54,7 +56,8 @@ absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   ASSIGN_OR_RETURN(
       poly::ScheduleReport report,
-      poly::Schedule(result.run, {.constants = options.constants,
+      poly::Schedule(result.run, {.takes_dots = options.takes_dots,
+                                  .constants = options.constants,
                                   .machine = poly::HostMachine(threads, options.has_tiles)}));
   result.before = std::move(report.before);
   return result;

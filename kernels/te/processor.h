@@ -18,11 +18,15 @@ namespace polynao::kernels {
 // and its sum once:
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
-absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target);
+//
+// `takes_dots`: sums of bf16 may be made by instructions that add several products (ScheduleOptions::takes_dots).
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target,
+                                               bool takes_dots = false);
 
 struct ProcessorOptions {
-  bool has_tiles = true;                    // as in poly::HostMachine
-  int threads = 0;                          // 0: as many as the machine runs at once
+  bool has_tiles = true;  // as in poly::HostMachine
+  int threads = 0;        // 0: as many as the machine runs at once
+  bool takes_dots = false;
   std::vector<std::string> constants = {};  // placeholders whose values are known before the run
 };
 struct ProcessorFunctions {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,9 @@
 #include "compiler/ir/argument.h"
 #include "compiler/ir/compare.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/ir/text.h"
 #include "compiler/target/target.h"
+#include "isa/processor/processor.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/matmul.h"
 #include "kernels/te/operator.h"
@@ -23,9 +26,9 @@ namespace {
 
 using Attributes = decltype(OperatorCase::attributes);
 
-// What differs from the reference; "" if nothing does.
+// What differs from the reference; "" if nothing does. With values for `nao run`, or others.
 std::string WrongIn(const Operator& op, const std::string& shape, ir::Type type,
-                    const Attributes& attributes) {
+                    const Attributes& attributes, std::optional<ir::Values> values = {}) {
   OperatorCase c;
   c.op = op.name;
   c.dtype = type;
@@ -37,7 +40,8 @@ std::string WrongIn(const Operator& op, const std::string& shape, ir::Type type,
   if (!function.ok()) return function.status().ToString();
   const auto compiled = codegen::Compile(*function, {.threads = 2, .wide_vectors = true});
   if (!compiled.ok()) return compiled.status().ToString();
-  std::vector<ir::Tensor> tensors = MakeTensors(op, c, 1, ValuesFor(op, &target));
+  std::vector<ir::Tensor> tensors =
+      MakeTensors(op, c, 1, values.value_or(ValuesFor(op, c, target)));
   std::vector<ir::Tensor> expected = {tensors.back()};
   const auto inputs = absl::MakeSpan(tensors).subspan(0, tensors.size() - 1);
   ComputeReference(op, c, target, inputs, absl::MakeSpan(expected));
@@ -53,23 +57,54 @@ std::string WrongIn(const Operator& op, const std::string& shape, ir::Type type,
 // Sizes of a tile, around it, and 1; products that a processor rounds once, and integers that wrap.
 TEST(ProcessorTest, Matmul) {
   const Operator op = std::move(MatmulOperators()[0]);
-  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8, ir::Type::kI16, ir::Type::kF16}) {
+  for (const ir::Type type :
+       {ir::Type::kF32, ir::Type::kI8, ir::Type::kI16, ir::Type::kF16, ir::Type::kBF16}) {
     for (const char* shape : {"1x1,1x1", "14x64,32x64", "15x65,33x65", "29x7,1x7", "1x97,50x97",
                               "64x400,96x400", "61x401,97x401"}) {
       const bool is_float = ir::IsFloat(type);
       EXPECT_EQ(WrongIn(op, shape, type, {{"out", is_float ? "f32" : "i32"}}), "")
           << shape << " of " << ir::TypeName(type);
+      // Sums that are rounded in another order.
+      if (type != ir::Type::kBF16) continue;
+      EXPECT_EQ(WrongIn(op, shape, type, {{"out", "f32"}}, ir::Values::kFinite), "") << shape;
     }
   }
   EXPECT_EQ(WrongIn(op, "33x40,50x40", ir::Type::kI8,
                     {{"out", "f16"}, {"bias", "1"}, {"relu", "1"}, {"scale", "0.125"}}),
             "");
+  for (const char* out : {"f16", "i8"}) {
+    EXPECT_EQ(WrongIn(op, "33x40,50x40", ir::Type::kBF16,
+                      {{"out", out}, {"bias", "1"}, {"relu", "1"}, {"scale", "0.125"}}),
+              "")
+        << out;
+  }
+}
+
+// Sums of bf16 by an instruction where this machine has one, whose rows are whole tiles or not.
+TEST(ProcessorTest, MatmulOfBf16TakesInstructions) {
+  if (!isa::HostHas("amx-bf16")) {
+    GTEST_SKIP() << "this machine has no tiles of bf16 (AMX), or the system does not give them";
+  }
+  const Operator op = std::move(MatmulOperators()[0]);
+  for (const char* shape : {"128x256,128x256", "127x253,131x253"}) {
+    OperatorCase c;
+    c.op = op.name;
+    c.dtype = ir::Type::kBF16;
+    c.attributes = {{"out", "f32"}};
+    ASSERT_TRUE(ParseShapes(shape, c).ok());
+    const absl::StatusOr<ir::Function> function = op.build(c, MakeTarget("cpu", nullptr).value());
+    ASSERT_TRUE(function.ok()) << function.status();
+    const ir::Module module{.context = function->context, .functions = {*function}};
+    const auto text = codegen::EmitLlvm(module, codegen::LlvmOutput::kIr, {.wide_vectors = true});
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_NE(text->find("@llvm.x86.tdpbf16ps("), std::string::npos) << ir::Print(*function);
+  }
 }
 
 TEST(ProcessorTest, Conv2d) {
   const Operator op = std::move(ConvolutionOperators()[0]);
   int number = 0;
-  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8}) {
+  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8, ir::Type::kBF16}) {
     const std::string out = ir::IsFloat(type) ? "f32" : "i32";
     for (const Attributes& attributes : std::vector<Attributes>{{},
                                                                 {{"stride", "2"}},
@@ -83,6 +118,8 @@ TEST(ProcessorTest, Conv2d) {
         Attributes all = attributes;
         all["out"] = out;
         EXPECT_EQ(WrongIn(op, shape, type, all), "") << shape << " of " << ir::TypeName(type);
+        if (type != ir::Type::kBF16) continue;
+        EXPECT_EQ(WrongIn(op, shape, type, all, ir::Values::kFinite), "") << shape;
       }
     }
     EXPECT_EQ(WrongIn(op, "10x10x8,12x3x3x2", type, {{"groups", "4"}, {"out", out}}), "");
@@ -94,7 +131,7 @@ TEST(ProcessorTest, Conv2d) {
 TEST(ProcessorTest, DepthwiseConvolution) {
   const Operator op = std::move(ConvolutionOperators()[0]);
   int number = 0;
-  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8}) {
+  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8, ir::Type::kBF16}) {
     for (const Attributes& attributes : std::vector<Attributes>{{},
                                                                 {{"stride", "2"}},
                                                                 {{"dilation", "2"}},

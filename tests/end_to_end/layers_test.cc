@@ -650,7 +650,8 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
   EXPECT_EQ(
       Error({"matmul", "4x5,6x4", {"i8"}}),
       "operator matmul 4x5,6x4: expected weights of as many elements as a row has, 5, found 4");
-  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"i32"}}), HasSubstr("expected i8, i16, f16 or f32"));
+  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"i32"}}),
+              HasSubstr("expected i8, i16, f16, bf16 or f32"));
   EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}, {"out=i32"}}),
               HasSubstr("the sum of floats is no i32"));
   EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}}),

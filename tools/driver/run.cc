@@ -34,6 +34,10 @@ void AddNestOptions(CLI::App& command, RunFlags& flags) {
                    "FILE.nir: sums and products of floats may be computed in any order");
   command.add_flag("--reciprocal", flags.nest.executable.float_rules.reciprocal,
                    "FILE.nir: x / y may be computed as x * (1 / y)");
+  command.add_flag("--dots", flags.nest.executable.float_rules.dots,
+                   "FILE.nir: sums of products of bf16 in f32 may be made by instructions of the "
+                   "processor, which add "
+                   "them in another order and take subnormal numbers for zeros");
 }
 
 }  // namespace

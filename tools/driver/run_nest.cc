@@ -37,7 +37,7 @@ absl::StatusOr<bool> RunFile(RunFlags& flags) {
   RETURN_IF_ERROR(command_line::CheckRead(
       *flags.command, file, "a function",
       "--function --arg --values --target --config --set --schedule --threads "
-      "--contract --reassociate --reciprocal "
+      "--contract --reassociate --reciprocal --dots "
       "--seed --no-check --json"));
   RETURN_IF_ERROR(CheckThreads(flags));
   if (flags.text.schedule.size() > 1) {

@@ -2,10 +2,10 @@
 // read from memory. The best of some runs.
 #include <omp.h>
 #include <stdlib.h>
-#if defined(__AVX512VNNI__) && defined(__AVX512F__)
+#if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
-#if defined(__AMX_INT8__) && defined(__linux__)
+#if (defined(__AMX_INT8__) || defined(__AMX_BF16__)) && defined(__linux__)
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,36 +35,57 @@ double roof_f32(void) {
   return best;
 }
 
-// 0: the processor has no tiles of bytes, the compiler does not know them, or the system does not give them to us.
-static double tiles_i8(void) {
-#if defined(__AMX_INT8__) && defined(__linux__)
-  enum { kArchReqXcompPerm = 0x1023, kTileData = 18, kRows = 16, kRowBytes = 64, kTiles = 8 };
-  if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kTileData) != 0) return 0;
+#if (defined(__AMX_INT8__) || defined(__AMX_BF16__)) && defined(__linux__)
+enum { kArchReqXcompPerm = 0x1023, kTileData = 18, kRows = 16, kRowBytes = 64, kTiles = 8 };
+
+// Tiles of zeros, in the largest size. 0: the system gives them to us.
+static int get_tiles(void) {
+  if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kTileData) != 0) return 1;
   unsigned char config[64];
   memset(config, 0, sizeof(config));
   config[0] = 1;
   for (int i = 0; i < kTiles; ++i) config[16 + 2 * i] = kRowBytes, config[48 + i] = kRows;
   _tile_loadconfig(config);
-  const int64_t steps = 200000;
-  double best = 0;
-  // Many runs: what shares the core uses its one unit for tiles, too.
-  for (int run = 0; run < 100; ++run) {
-    const double begin = omp_get_wtime();
-    for (int64_t i = 0; i < steps; ++i) {
-      _tile_dpbssd(0, 4, 6);
-      _tile_dpbssd(1, 4, 7);
-      _tile_dpbssd(2, 5, 6);
-      _tile_dpbssd(3, 5, 7);
-    }
-    const double rate = (double)steps * 4 * kRows * kRows * kRowBytes / (omp_get_wtime() - begin);
-    if (rate > best) best = rate;
-  }
-  _tile_release();
-  return best;
-#else
   return 0;
-#endif
 }
+
+// double NAME(void), with the rate of PRODUCT on elements of BYTES. Many runs: what shares the core uses its one unit
+// for tiles, too.
+#define TILES(NAME, PRODUCT, BYTES)                                                               \
+  static double NAME(void) {                                                                      \
+    if (get_tiles() != 0) return 0;                                                               \
+    const int64_t steps = 200000;                                                                 \
+    double best = 0;                                                                              \
+    for (int run = 0; run < 100; ++run) {                                                         \
+      const double begin = omp_get_wtime();                                                       \
+      for (int64_t i = 0; i < steps; ++i) {                                                       \
+        PRODUCT(0, 4, 6);                                                                         \
+        PRODUCT(1, 4, 7);                                                                         \
+        PRODUCT(2, 5, 6);                                                                         \
+        PRODUCT(3, 5, 7);                                                                         \
+      }                                                                                           \
+      const double rate =                                                                         \
+          (double)steps * 4 * kRows * kRows * (kRowBytes / (BYTES)) / (omp_get_wtime() - begin);  \
+      if (rate > best) best = rate;                                                               \
+    }                                                                                             \
+    _tile_release();                                                                              \
+    return best;                                                                                  \
+  }
+#endif
+
+// 0: the processor has no tiles of bytes, the compiler does not know them, or the system does not give them to us.
+#if defined(__AMX_INT8__) && defined(__linux__)
+TILES(tiles_i8, _tile_dpbssd, 1)
+#else
+static double tiles_i8(void) { return 0; }
+#endif
+
+// The same for tiles of bf16.
+#if defined(__AMX_BF16__) && defined(__linux__)
+TILES(tiles_bf16, _tile_dpbf16ps, 2)
+#else
+static double tiles_bf16(void) { return 0; }
+#endif
 
 // 0: the processor has no dot products of bytes, or the compiler does not know them.
 static double vectors_i8(void) {
@@ -107,6 +128,12 @@ static double vectors_i8(void) {
 double roof_i8(void) {
   const double tiles = tiles_i8(), vectors = vectors_i8();
   return tiles > vectors ? tiles : vectors;
+}
+
+// bf16 as a library takes them: in tiles, or as f32 (vdpbf16ps multiplies no more in a cycle than two vfmadd).
+double roof_bf16(void) {
+  const double tiles = tiles_bf16();
+  return tiles > 0 ? tiles : roof_f32();
 }
 
 double roof_bytes(int threads) {

@@ -39,12 +39,11 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
   const std::optional<Nest> meaning = NestOf(instruction.meaning.body);
   const Stmt store = nest.store;
   const int64_t lanes = nest.outer.extent().int_value();
-  MeaningLoads loads;
-  if (!meaning || lanes % instruction.lanes != 0 || lanes == 0 ||
-      nest.inner.extent().int_value() != instruction.group ||
-      !IsAlike(meaning->store.value(), store.value(), loads)) {
-    return {};
-  }
+  Likeness likeness;
+  auto& loads = likeness.loads;
+  if (!meaning || lanes % instruction.lanes != 0 || lanes == 0) return {};
+  likeness.vars.emplace(meaning->outer.var(), nest.outer.var());
+  if (!IsAlike(meaning->inner, nest.inner, likeness)) return {};
   // Sums are loaded where they are stored.
   ir::Context& c = store.context();
   if (loads.at(instruction.sums) != c.Load(store.buffer(), store.indices())) return {};
@@ -73,12 +72,14 @@ DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
       !fits(instruction.b, b)) {
     return {};
   }
+  const auto step = StepOf(Buffer(a.buffer()), a.operands(), nest.inner.var(), analyzer);
   return {.instruction = &instruction,
           .store = store,
           .a = a,
           .b = b,
           .lane = nest.outer.var(),
           .q = nest.inner.var(),
+          .first_q = *step < 0 ? instruction.group - 1 : 0,
           .iterations = lanes};
 }
 

@@ -17,6 +17,7 @@ struct DotLoop {
   ir::Stmt store;  // the innermost one, which stores the sums
   ir::Expr a, b;   // the loads of the operands
   ir::Var lane, q;
+  int64_t first_q = 0;     // where the operands' first elements are
   int64_t iterations = 0;  // of lanes
 };
 

@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "compiler/codegen/llvm/compile.h"
@@ -60,6 +65,50 @@ TEST(DotLoopTest, RowsComputeTheirMeaning) {
       }
     }
   }
+}
+
+// A float near the least normal one, or zero: 2^-126, some steps above or below it, of either sign.
+double NearTheLeast(std::mt19937_64& random) {
+  const auto steps = static_cast<double>(random() % 12) - 4;
+  const double value = std::ldexp(1 + steps * (steps < 0 ? 0.5 : 1) * 0x1p-23, -126);
+  return random() % 8 == 0 ? 0 : random() % 2 == 0 ? value : -value;
+}
+
+// Sums that are, or nearly are, too small for normal numbers: the first products are about as large as the least one,
+// later ones as a step of it.
+TEST(DotLoopTest, FloatsAtTheLeastNormalNumber) {
+  int rows = 0;
+  for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+    if (row.IsExact() || !isa::HostHas(row.feature)) continue;
+    ++rows;
+    const ir::Function function = Named(row);
+    const auto compiled = Compile(function, {.wide_vectors = true});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    std::mt19937_64 random(1);
+    for (int run = 0; run < 400; ++run) {
+      std::deque<ir::Tensor> tensors;
+      for (const ir::Param& param : function.params) {
+        std::vector<int64_t> shape;
+        for (const ir::Expr extent : param.buffer->extents) shape.push_back(extent.int_value());
+        ir::Tensor& tensor = tensors.emplace_back(param.buffer->type, shape);
+        const bool is_sum = tensors.size() == 1;
+        for (int64_t i = 0; i < tensor.element_count(); ++i) {
+          const auto mantissa = 1 + static_cast<double>(random() % 128) / 128;
+          const bool is_small = random() % 2 == 0;
+          const int exponent = is_small ? -75 - static_cast<int>(random() % 4) : -63;
+          const double value = is_small || random() % 4 == 0 ? mantissa : 1;
+          tensor.SetValue(i, is_sum ? NearTheLeast(random)
+                                    : std::ldexp(random() % 2 == 0 ? value : -value, exponent));
+        }
+      }
+      const ir::RandomArguments arguments(std::move(tensors));
+      ASSERT_EQ(
+          ir::Disagreement(function, arguments, [&](auto list) { return (*compiled)->Run(list); }),
+          "")
+          << row.name << ", run " << run;
+    }
+  }
+  if (rows == 0) GTEST_SKIP() << "this machine has no instructions for dot products of floats";
 }
 
 // Two operands of one type are found in either order.

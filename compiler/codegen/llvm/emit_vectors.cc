@@ -90,14 +90,14 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
 }
 
 absl::Status Emitter::EmitDotLoop(const DotLoop& loop) {
-  const auto& [instruction, store, a, b, lane, q, iterations] = loop;
+  const auto& [instruction, store, a, b, lane, q, first_q, iterations] = loop;
   EmitWaiting();
   const auto lanes = static_cast<unsigned>(instruction->lanes);
   llvm::FixedVectorType* vector = VectorOf(b_.getInt32Ty(), lanes);
-  const auto zero = [&](ir::Var var) {
-    vars_[var] = {.value = b_.getInt64(0), .wide = b_.getInt64(0)};
-  };
-  zero(q);
+  vars_[q] = {.value = b_.getInt64(first_q), .wide = b_.getInt64(first_q)};
+  const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(instruction->intrinsic);
+  POLYNAO_CHECK(id != llvm::Intrinsic::not_intrinsic) << instruction->intrinsic;
+  llvm::Function* function = llvm::Intrinsic::getDeclaration(&module_, id);
   for (int64_t at = 0; at < iterations; at += instruction->lanes) {
     ScopedCache scope(this);
     vars_[lane] = {.value = b_.getInt64(at), .wide = b_.getInt64(at)};
@@ -111,12 +111,15 @@ absl::Status Emitter::EmitDotLoop(const DotLoop& loop) {
     ASSIGN_OR_RETURN(Value * word, load(a, b_.getInt32Ty()));
     ASSIGN_OR_RETURN(Value * words, load(b, vector));
     ASSIGN_OR_RETURN(Value * address, ElementAddress(store.buffer(), store.indices()));
-    llvm::LoadInst* sums = b_.CreateAlignedLoad(vector, address, AlignmentOf(store.buffer()));
+    // Of which types vectors of words are differs from version to version of LLVM.
+    const auto as = [&](Value* value, unsigned i) {
+      return b_.CreateBitCast(value, function->getFunctionType()->getParamType(i));
+    };
+    llvm::LoadInst* sums =
+        b_.CreateAlignedLoad(function->getReturnType(), address, AlignmentOf(store.buffer()));
     MarkAccess(store.buffer(), sums);
-    const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(instruction->intrinsic);
-    POLYNAO_CHECK(id != llvm::Intrinsic::not_intrinsic) << instruction->intrinsic;
-    Value* result = b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id),
-                                  {sums, b_.CreateVectorSplat(lanes, word), words});
+    Value* result =
+        b_.CreateCall(function, {sums, as(b_.CreateVectorSplat(lanes, word), 1), as(words, 2)});
     MarkAccess(store.buffer(), b_.CreateAlignedStore(result, address, AlignmentOf(store.buffer())));
   }
   vars_.erase(lane);

@@ -1,5 +1,6 @@
 #include "compiler/codegen/llvm/meaning.h"
 
+#include <bit>
 #include <utility>
 
 #include "compiler/codegen/llvm/vector_loop.h"
@@ -11,27 +12,111 @@ namespace polynao::codegen {
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Var;
 
-bool IsAlike(Expr meaning, Expr value, MeaningLoads& loads) {
-  if (meaning.kind() != value.kind() || meaning.type() != value.type()) return false;
-  if (meaning.Is(ExprKind::kLoad)) {
-    const Buffer from(value.buffer());
-    if (from->type != Buffer(meaning.buffer())->type) return false;
-    const auto [it, is_new] = loads.emplace(Buffer(meaning.buffer()), value);
-    return is_new || it->second == value;
+namespace {
+
+bool AreAlike(absl::Span<const Expr> meaning, absl::Span<const Expr> code, Likeness& likeness) {
+  if (meaning.size() != code.size()) return false;
+  for (size_t i = 0; i < meaning.size(); ++i) {
+    if (!IsAlike(meaning[i], code[i], likeness)) return false;
   }
-  if (meaning.Is(ExprKind::kCast)) return IsAlike(meaning.operand(0), value.operand(0), loads);
-  if (!meaning.Is(ExprKind::kAdd) && !meaning.Is(ExprKind::kMul)) return false;
-  // In any order.
-  for (const size_t first : {size_t{0}, size_t{1}}) {
-    MeaningLoads found = loads;
-    if (IsAlike(meaning.operand(0), value.operand(first), found) &&
-        IsAlike(meaning.operand(1), value.operand(1 - first), found)) {
-      loads = std::move(found);
+  return true;
+}
+
+// An element of the meaning's own memory, or the one element of a parameter.
+bool IsAlikeLoad(Expr meaning, Expr code, Likeness& likeness) {
+  const Buffer parameter(meaning.buffer()), from(code.buffer());
+  if (const auto local = likeness.locals.find(parameter); local != likeness.locals.end())
+    return local->second == from && AreAlike(meaning.operands(), code.operands(), likeness);
+  if (from->type != parameter->type) return false;
+  const auto [it, is_new] = likeness.loads.emplace(parameter, code);
+  return is_new || it->second == code;
+}
+
+}  // namespace
+
+bool IsAlike(Expr meaning, Expr code, Likeness& likeness) {
+  if (meaning.kind() != code.kind() || meaning.type() != code.type()) return false;
+  switch (meaning.kind()) {
+    case ExprKind::kLoad:
+      return IsAlikeLoad(meaning, code, likeness);
+    case ExprKind::kIntImm:
+      return meaning.int_value() == code.int_value();
+    case ExprKind::kFloatImm:
+      return std::bit_cast<uint64_t>(meaning.float_value()) ==
+             std::bit_cast<uint64_t>(code.float_value());
+    case ExprKind::kVar: {
+      const auto var = likeness.vars.find(Var(meaning));
+      return var != likeness.vars.end() && var->second == code;
+    }
+    case ExprKind::kLet:
+      if (!IsAlike(meaning.operand(0), code.operand(0), likeness)) return false;
+      likeness.vars.insert_or_assign(Var(meaning.var()), code.var());
+      return IsAlike(meaning.operand(1), code.operand(1), likeness);
+    case ExprKind::kCall:
+      return code.callee() == nullptr && meaning.name() == code.name() &&
+             AreAlike(meaning.operands(), code.operands(), likeness);
+    case ExprKind::kAdd:
+    case ExprKind::kMul:
+      // In any order.
+      for (const size_t first : {size_t{0}, size_t{1}}) {
+        Likeness found = likeness;
+        if (IsAlike(meaning.operand(0), code.operand(first), found) &&
+            IsAlike(meaning.operand(1), code.operand(1 - first), found)) {
+          likeness = std::move(found);
+          return true;
+        }
+      }
+      return false;
+    case ExprKind::kAddress:
+      return false;
+    default:
+      return AreAlike(meaning.operands(), code.operands(), likeness);
+  }
+}
+
+bool IsAlike(Stmt meaning, Stmt code, Likeness& likeness) {
+  if (meaning.kind() != code.kind()) return false;
+  switch (meaning.kind()) {
+    case StmtKind::kFor:
+      if (code.for_kind() == ir::ForKind::kParallel || code.for_kind() == ir::ForKind::kThread ||
+          !code.min().IsInt(0) || !code.extent().Is(ExprKind::kIntImm) ||
+          code.extent().int_value() != meaning.extent().int_value()) {
+        return false;
+      }
+      likeness.vars.insert_or_assign(Var(meaning.var()), code.var());
+      likeness.loops.push_back(code);
+      break;
+    case StmtKind::kAllocate: {
+      const Buffer own(meaning.buffer()), other(code.buffer());
+      if (own->type != other->type || own->extents.size() != other->extents.size()) return false;
+      if (!AreAlike(own->extents, other->extents, likeness)) return false;
+      likeness.locals.insert_or_assign(own, other);
+      break;
+    }
+    case StmtKind::kStore: {
+      if (!IsAlike(meaning.value(), code.value(), likeness)) return false;
+      const auto local = likeness.locals.find(meaning.buffer());
+      if (local != likeness.locals.end())
+        return local->second == code.buffer() &&
+               AreAlike(meaning.indices(), code.indices(), likeness);
+      if (likeness.store) return false;
+      likeness.store = code;
       return true;
     }
+    case StmtKind::kSeq:
+      break;
+    default:
+      return false;
   }
-  return false;
+  if (meaning.children().size() != code.children().size()) return false;
+  for (size_t i = 0; i < meaning.children().size(); ++i) {
+    if (!IsAlike(meaning.children()[i], code.children()[i], likeness)) return false;
+  }
+  return true;
 }
 
 namespace {

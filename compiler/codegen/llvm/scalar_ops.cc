@@ -45,14 +45,14 @@ llvm::Type* ScalarOps::Like(Value* value, llvm::Type* element) {
 Value* ScalarOps::ToMemory(Value* value, Type type) {
   if (type == Type::kI1) return b_.CreateZExt(value, Like(value, b_.getInt8Ty()));
   if (type != Type::kBF16) return value;
-  return b_.CreateTrunc(b_.CreateLShr(Bits32(value), 16), b_.getInt16Ty());
+  return b_.CreateTrunc(b_.CreateLShr(Bits32(value), 16), Like(value, b_.getInt16Ty()));
 }
 
 Value* ScalarOps::FromMemory(Value* value, Type type) {
   if (type == Type::kI1) return b_.CreateIsNotNull(value);
   if (type != Type::kBF16) return value;
-  Value* bits = b_.CreateShl(b_.CreateZExt(value, b_.getInt32Ty()), 16);
-  return b_.CreateBitCast(bits, b_.getFloatTy());
+  Value* bits = b_.CreateShl(b_.CreateZExt(value, Like(value, b_.getInt32Ty())), 16);
+  return b_.CreateBitCast(bits, Like(bits, b_.getFloatTy()));
 }
 
 // ---- integers -----------------------------------------------------------------------------------
@@ -163,15 +163,16 @@ Value* ScalarOps::FromCompute(Value* value, Type type) {
   return value;
 }
 
-Value* ScalarOps::Bits32(Value* f) { return b_.CreateBitCast(f, b_.getInt32Ty()); }
+Value* ScalarOps::Bits32(Value* f) { return b_.CreateBitCast(f, Like(f, b_.getInt32Ty())); }
 
 // A float rounded to nearest even in bf16, as a float.
 Value* ScalarOps::RoundToBfloat(Value* f) {
   Value* bits = Bits32(f);
   Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
-  Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, b_.getInt32(0x7fff)), odd);
+  Value* half = llvm::ConstantInt::get(bits->getType(), 0x7fff);
+  Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, half), odd);
   Value* kept = b_.CreateSelect(b_.CreateFCmpUNO(f, f), b_.CreateOr(bits, 0x400000), rounded);
-  return b_.CreateBitCast(b_.CreateAnd(kept, 0xffff0000), b_.getFloatTy());
+  return b_.CreateBitCast(b_.CreateAnd(kept, 0xffff0000), f->getType());
 }
 
 // The same steps as ir::FloatToHalf, without branches.

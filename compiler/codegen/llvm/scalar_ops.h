@@ -1,5 +1,6 @@
 // LLVM IR for single operations on scalars, in the meaning of compiler/ir/ir.h; and on vectors of them, element by
-// element, if no type is f16 or bf16 and no intrinsic is a function of the C library.
+// element, if no type is f16, no intrinsic is of bf16 or a function of the C library, and nothing but f32 is cast to
+// bf16.
 //
 // An f16 value is a `half` whose operations are done in float and rounded. A bf16 value is a float
 // that bf16 holds, rounded by integer operations after each operation: x86 rounds to bf16 with

@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm/tile_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "compiler/codegen/llvm/meaning.h"
@@ -19,7 +20,7 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Var;
 
-// The loops around a store, which have nothing else in them. The store is the last one.
+// Loops that have nothing else in them, the outermost first; the last one is what they run.
 std::vector<Stmt> ChainOf(Stmt loop) {
   std::vector<Stmt> chain;
   while (loop.Is(StmtKind::kFor) && loop.for_kind() != ForKind::kParallel &&
@@ -27,7 +28,6 @@ std::vector<Stmt> ChainOf(Stmt loop) {
     chain.push_back(loop);
     loop = loop.body();
   }
-  if (!loop.Is(StmtKind::kStore)) return {};
   chain.push_back(loop);
   return chain;
 }
@@ -35,10 +35,16 @@ std::vector<Stmt> ChainOf(Stmt loop) {
 bool BeginsAtZero(Stmt loop) { return loop.min().IsInt(0) && loop.extent().Is(ExprKind::kIntImm); }
 
 // The ranges of the variables, without which nothing is known of quotients.
-void BindAll(const std::vector<Stmt>& chain, arith::Analyzer& analyzer) {
-  for (const Stmt loop : chain) {
+void BindAll(const std::vector<Stmt>& loops, arith::Analyzer& analyzer) {
+  for (const Stmt loop : loops) {
     if (loop.Is(StmtKind::kFor)) analyzer.BindLoop(loop.var(), loop.min(), loop.extent());
   }
+}
+
+// +0.0, or 0.
+bool IsZero(Expr e) {
+  return e.IsInt(0) ||
+         (e.Is(ExprKind::kFloatImm) && e.float_value() == 0 && !std::signbit(e.float_value()));
 }
 
 // Tiles of `rows` x `lanes` elements at these offsets, whose rows are `pitch` elements apart, have none in common.
@@ -64,17 +70,17 @@ class Matcher {
     if (chain_.size() < meaning.size()) return std::nullopt;
     TileLoop tile;
     tile.instruction = &instruction_;
-    tile.store = chain_.back();
     const size_t outer = chain_.size() - meaning.size();
-    for (size_t i = 0; i + 1 < meaning.size(); ++i) {
-      const Stmt loop = chain_[outer + i];
-      if (!BeginsAtZero(loop) || loop.extent().int_value() != meaning[i].extent().int_value())
-        return std::nullopt;
-      tile.own.push_back(loop);
-    }
-    MeaningLoads loads;
-    if (!IsAlike(meaning.back().value(), tile.store.value(), loads)) return std::nullopt;
+    Likeness likeness;
+    if (!IsAlike(instruction_.meaning.body, chain_[outer], likeness)) return std::nullopt;
+    auto& loads = likeness.loads;
+    tile.store = likeness.store;
+    tile.own = likeness.loops;
     ir::Context& c = tile.store.context();
+    // Those inside of the chain.
+    arith::Analyzer::Scope scope(analyzer_);
+    BindAll({tile.own.begin() + static_cast<ptrdiff_t>(meaning.size() - 1), tile.own.end()},
+            analyzer_);
     const Buffer sums = tile.store.buffer();
     if (loads.at(instruction_.sums) != c.Load(sums, tile.store.indices())) return std::nullopt;
     const Expr stored = c.Load(sums, tile.store.indices());
@@ -160,7 +166,6 @@ std::optional<TileLoop> FindTileLoop(
     if (!instruction->IsTile()) continue;
     if (chain.empty()) {
       chain = ChainOf(loop);
-      if (chain.empty()) return std::nullopt;
       BindAll(chain, analyzer);
     }
     if (auto found = Matcher(chain, *instruction, aliases, analyzer).Match()) return found;
@@ -171,8 +176,8 @@ std::optional<TileLoop> FindTileLoop(
 bool FillsWithZeros(Stmt fill, const TileLoop& loop, arith::Analyzer& analyzer) {
   const std::vector<Stmt> chain = ChainOf(fill);
   const Buffer sums = loop.store.buffer();
-  if (chain.size() != 3 || chain[2].buffer() != sums || !chain[2].value().IsInt(0) ||
-      !BeginsAtZero(chain[0]) || !BeginsAtZero(chain[1])) {
+  if (chain.size() != 3 || !chain[2].Is(StmtKind::kStore) || chain[2].buffer() != sums ||
+      !IsZero(chain[2].value()) || !BeginsAtZero(chain[0]) || !BeginsAtZero(chain[1])) {
     return false;
   }
   const isa::ProcessorInstruction& tile = *loop.instruction;

@@ -26,9 +26,10 @@ struct TileLoop {
   std::vector<ir::Stmt> positions;
   std::vector<int64_t>
       offsets;  // of the tiles of sums from the first one, in the order of PositionsOf
-  std::vector<ir::Stmt> own;  // the meaning's loops
-  ir::Stmt store;             // the innermost one, which stores the sums
-  ir::Expr a, b;              // the loads of the operands
+  std::vector<ir::Stmt>
+      own;         // the meaning's loops: over rows, lanes, steps, and products of a step
+  ir::Stmt store;  // the innermost one, which stores the sums
+  ir::Expr a, b;   // the loads of the operands
   // Elements from row to row.
   int64_t sums_pitch = 0, a_pitch = 0, b_pitch = 0;
 };

@@ -129,6 +129,57 @@ TEST(TileLoopTest, OtherLoopsStay) {
   EXPECT_EQ(together(Program(two, "T[r * 16 + row, c * 8 + lane]", kRows, kColumns)), 1);
 }
 
+// The row of the table for bf16, whose meaning has memory of its own, in two loops over positions; `fill` stands in
+// front of them.
+std::string FloatProgram(const std::string& fill, const std::string& parts = "parts[1]") {
+  std::string nest;
+  for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+    if (row.name == "tdpbf16ps") nest = ir::Print(row.meaning);
+  }
+  nest = nest.substr(nest.find('\n', nest.find("func ")) + 1);
+  nest = absl::StrReplaceAll(nest, {{"sums[row, lane]", kSums},
+                                    {"a[row, k * 2 + q]", "P[r * 16 + row, s * 32 + k * 2 + q]"},
+                                    {"b[k, lane, q]", kColumns},
+                                    {"parts[0] + parts[1]", StrCat("parts[0] + ", parts)}});
+  return StrCat("func f(T: f32[64, 64], P: bf16[64, 160] in, Q: bf16[80, 32, 2] in, n: i64) {\n",
+                fill, Outer("n", 2, 2), nest, "} } }\n");
+}
+
+TEST(TileLoopTest, SumsOfFloats) {
+  const std::string zeros = "for (i: i64, 0, 32) { vectorize (l: i64, 0, 32) { T[i, l] = 0.0 } }\n";
+  const std::string other = absl::StrReplaceAll(zeros, {{"0.0", "-0.0"}});
+  const auto calls = [](const std::string& program, const std::string& what) {
+    return Calls(Emitted(program, "sapphirerapids"), what);
+  };
+  EXPECT_EQ(calls(FloatProgram(""), "tdpbf16ps"), 4) << FloatProgram("");
+  EXPECT_EQ(calls(FloatProgram(""), "tileloadd64"), 8);
+  EXPECT_EQ(calls(FloatProgram(zeros), "tilezero"), 4);
+  EXPECT_EQ(calls(FloatProgram(other), "tilezero"), 0);
+  // Another sum.
+  EXPECT_EQ(calls(FloatProgram("", "parts[0]"), "tdpbf16ps"), 0);
+  if (!isa::HostHas("amx-bf16")) {
+    GTEST_SKIP() << "this machine has no tiles of bf16 (AMX), or the system does not give them";
+  }
+  for (const std::string& text : {FloatProgram(""), FloatProgram(zeros), FloatProgram(other)}) {
+    const ir::Function function = ir::ParseFunction(text).value();
+    for (const char* cpu : {"", "x86-64-v4"}) {
+      const auto compiled = Compile(function, {.cpu = cpu, .wide_vectors = true});
+      ASSERT_TRUE(compiled.ok()) << compiled.status();
+      for (const int64_t n : {0, 1, 5}) {
+        ir::RandomArgumentOptions options;
+        options.scalars["n"] = ir::Argument::Int(n);
+        const auto arguments = ir::RandomArguments::Draw(function, 1, options);
+        ASSERT_TRUE(arguments.ok()) << arguments.status();
+        ASSERT_EQ(ir::Disagreement(function, *arguments,
+                                   [&](auto list) { return (*compiled)->Run(list); }),
+                  "")
+            << "on '" << cpu << "', n = " << n << "\n"
+            << text;
+      }
+    }
+  }
+}
+
 // Serial and parallel loops, no and several iterations, and all numbers of tiles, on this machine and on one without
 // tiles.
 TEST(TileLoopTest, ComputesTheMeaning) {

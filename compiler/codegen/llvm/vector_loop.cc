@@ -84,7 +84,8 @@ class Finder {
       }
       case StmtKind::kStore: {
         const Buffer buffer = s.buffer();
-        if (!IsType(buffer->type) || aliases_.Group(buffer) || s.indices().empty()) return false;
+        if (buffer->type == Type::kF16 || aliases_.Group(buffer) || s.indices().empty())
+          return false;
         for (Expr index : s.indices()) {
           if (!Evaluates(index)) return false;
         }
@@ -104,7 +105,13 @@ class Finder {
     return false;
   }
 
-  static bool IsType(Type type) { return type != Type::kF16 && type != Type::kBF16; }
+  // Of f16 there are no vectors. A bf16 is a float in registers, rounded from a float.
+  static bool HasVector(Expr e) {
+    if (e.type() == Type::kF16) return false;
+    if (e.type() != Type::kBF16) return true;
+    if (e.Is(ExprKind::kCast)) return e.operand(0).type() == Type::kF32;
+    return !e.Is(ExprKind::kCall);
+  }
 
   // Whether lanes may differ; what memory says counts as such. Of what Evaluates has seen, which knows the lets inside.
   bool Varies(Expr e) {
@@ -136,7 +143,7 @@ class Finder {
   bool Evaluates(Expr root) {
     bool can = true;
     ir::ForEachExpr(root, [&](Expr e) {
-      can &= IsType(e.type()) && !e.Is(ExprKind::kAddress);
+      can &= HasVector(e) && !e.Is(ExprKind::kAddress);
       if (e.Is(ExprKind::kLet)) inside_.insert(e.var()), varies_.insert(e.var());
       if (e.Is(ExprKind::kCall)) {
         const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());

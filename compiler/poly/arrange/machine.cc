@@ -28,7 +28,7 @@ CpuMachine HostMachine(int cores, bool has_tiles) {
     machine.vector_bytes = 64;
     machine.vector_registers = 32;
     for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
-      if (row.IsTile() && !has_tiles) continue;
+      if ((row.IsTile() || !row.IsExact()) && !has_tiles) continue;
       const bool is_new =
           std::count(machine.features.begin(), machine.features.end(), row.feature) == 0;
       if (is_new && isa::HostHas(row.feature)) machine.features.push_back(row.feature);

@@ -27,8 +27,8 @@ struct CpuMachine {
   int64_t assumed_extent = 1024;
 };
 
-// This machine's, as far as it tells. Without `has_tiles` it lacks the instructions on tiles: compilers of C do not
-// find them in loops.
+// This machine's, as far as it tells. Without `has_tiles` it lacks the instructions on tiles and those that add floats:
+// compilers of C do not find them in loops.
 CpuMachine HostMachine(int cores, bool has_tiles = true);
 
 }  // namespace polynao::poly

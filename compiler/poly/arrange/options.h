@@ -41,6 +41,9 @@ struct ScheduleOptions {
   bool vectorize = true;
   // Sums of floats may change their order.
   bool reassociate = false;
+  // Sums of products of narrower floats may be made by instructions that add several products (isa/processor), in the
+  // order of these and with zeros in place of subnormal numbers.
+  bool takes_dots = false;
   Packing packing = Packing::kByCost;  // of "auto", and of what "fuse" leaves to it
   // Buffer parameters whose elements are known before the run, as weights are, by name. Panels of theirs are packed by
   // a function of its own (ScheduleReport::before), and become parameters in their place.

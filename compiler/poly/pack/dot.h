@@ -3,7 +3,10 @@
 #define COMPILER_POLY_PACK_DOT_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
+
+#include "absl/types/span.h"
 
 #include "compiler/ir/ir.h"
 #include "compiler/poly/arrange/machine.h"
@@ -23,8 +26,24 @@ struct Dot {
   bool shifts_rows = false;
 };
 
-// The rows of the table that `contraction` is, of those that the machine has.
-std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& machine);
+// The rows of the table that `contraction` is, of those that the machine has. Sums of floats change their order and
+// lose subnormal numbers by them: they are taken with `takes_floats` alone.
+std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& machine,
+                          bool takes_floats);
+
+// What stands in place of elements of an instruction's operands, at the indices that its meaning has.
+struct DotElements {
+  using Load = std::function<ir::Expr(absl::Span<const ir::Expr> indices)>;
+  Load sum, a, b;
+  std::function<ir::Stmt(absl::Span<const ir::Expr> indices, ir::Expr value)> store;
+};
+
+// The loops of the instruction's meaning on these elements.
+ir::Stmt InstanceOf(const isa::ProcessorInstruction& instruction, ir::Context& context,
+                    const DotElements& elements);
+// Of an instruction on vectors: what its loop over lanes runs, at `lane`, which may be beyond the first vector.
+ir::Stmt InstanceAt(const isa::ProcessorInstruction& instruction, ir::Expr lane,
+                    const DotElements& elements);
 
 }  // namespace polynao::poly
 

@@ -265,7 +265,7 @@ absl::StatusOr<bool> Pack(const Scop& scop, const ScheduleOptions& options,
   CpuMachine machine = options.machine;
   if (!options.parallel) machine.cores = 1;
   candidate.packed =
-      WritePackedCode(scop, candidate.contraction, machine, assumed, options.constants, otherwise);
+      WritePackedCode(scop, candidate.contraction, machine, assumed, options, otherwise);
   if (!candidate.packed->code) return false;
   if (candidate.contraction.rows.empty() && !candidate.packed->before) return false;
   const PackPlan& plan = candidate.packed->plan;

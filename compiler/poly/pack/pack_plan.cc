@@ -122,10 +122,10 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
       AreColumnsFar(plan, shape, machine)
           ? machine.cycles_per_byte * machine.vector_bytes / static_cast<double>(plan.most_own)
           : 0;
-  const double step = has_tiles
-                          ? units * static_cast<double>(shape.unit_cycles) +
-                                (rows + column_lines) * kLineCycles + column_lines * far_cycles
-                          : std::max({units / kPerCycle, (rows + vectors) / kPerCycle, kLatency});
+  const double step = has_tiles ? units * shape.unit_cycles + (rows + column_lines) * kLineCycles +
+                                      column_lines * far_cycles
+                                : std::max({units * std::max(1 / kPerCycle, shape.unit_cycles),
+                                            (rows + vectors) / kPerCycle, kLatency});
   // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
   // pages of memory, which take as long to find again.
   const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;

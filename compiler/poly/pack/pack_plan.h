@@ -32,7 +32,7 @@ struct PackShape {
   int64_t step = 1;             // sums that one instruction adds
   int64_t registers = 0;        // that hold tiles of sums and operands; 0: vectors do
   int64_t unit_rows = 1;        // of a tile register
-  int64_t unit_cycles = 1;      // of an instruction on tiles
+  double unit_cycles = 0;       // from one instruction to the next; 0: two start in a cycle
   bool is_known = false;        // the numbers of rows and columns are no guesses
   bool rows_in_place = false;   // there are no row panels
   bool columns_before = false;  // column panels are there before the run

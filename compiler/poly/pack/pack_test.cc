@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
@@ -26,7 +27,8 @@ ScheduleOptions PackAll() {
 }
 
 // The report and the text after scheduling, whose meaning is compared for scalars around the sizes of tiles.
-std::string Packed(std::string_view text, const ScheduleOptions& options = PackAll()) {
+std::string Packed(std::string_view text, const ScheduleOptions& options = PackAll(),
+                   ir::Values values = ir::Values::kAll) {
   const absl::StatusOr<ir::Function> before = ir::ParseFunction(text);
   EXPECT_TRUE(before.ok()) << before.status();
   ir::Function after = *before;
@@ -37,12 +39,15 @@ std::string Packed(std::string_view text, const ScheduleOptions& options = PackA
   const bool has_scalars = std::any_of(before->params.begin(), before->params.end(),
                                        [](const ir::Param& p) { return static_cast<bool>(p.var); });
   if (!has_scalars) {
-    EXPECT_EQ(ir::CompareMeaning(*before, after, 1), "") << result;
+    ir::MeaningOptions meaning;
+    meaning.arguments.values = values;
+    EXPECT_EQ(ir::CompareMeaning(*before, after, 1, meaning), "") << result;
     return result;
   }
   for (const int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 23}) {
     for (const int64_t m : {n, int64_t{1}, int64_t{11}}) {
       ir::MeaningOptions meaning;
+      meaning.arguments.values = values;
       bool is_first = true;
       for (const ir::Param& param : before->params) {
         if (!param.var) continue;
@@ -234,6 +239,68 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// A product of `rows` rows by 40 columns of these types; B's indices are "j, k" or "k, j".
+std::string ByTiles(const std::string& a, const std::string& b, int rows, int sums,
+                    const std::string& indices) {
+  const std::string sum = a == "bf16" ? "f32" : "i32";
+  const std::string extents = indices[0] == 'j' ? StrCat("40, ", sums) : StrCat(sums, ", 40");
+  return StrCat("func f(A: ", a, "[", rows, ", ", sums, "] in, B: ", b, "[", extents,
+                "] in, C: ", sum, "[", rows, ", 40] out) {\n  for (i, 0, ", rows,
+                ") { for (j, 0, 40) {\n    C[i, j] = ", sum == "f32" ? "0.0" : "0",
+                "\n    for (k, 0, ", sums, ") { C[i, j] = C[i, j] + cast(", sum,
+                ", A[i, k]) * cast(", sum, ", B[", indices, "]) } } }\n}\n");
+}
+
+// Sums of bf16 by an instruction that changes their order: of values whose sums are exact, the results are the same.
+TEST(PackTest, FloatsByAnInstruction) {
+  ScheduleOptions options = PackAll();
+  options.machine.vector_bytes = 64;
+  options.machine.features = {"avx512bf16"};
+  options.takes_dots = true;
+  for (const char* update : {"C[i, j] + X * Y", "X * Y + C[i, j]", "fma(X, Y, C[i, j])"}) {
+    const std::string value =
+        absl::StrReplaceAll(update, {{"X", "cast(f32, A[i, k])"}, {"Y", "cast(f32, B[k, j])"}});
+    const std::string program = StrCat(
+        "func f(A: bf16[n, m] in, B: bf16[m, n] in, C: f32[n, n] out, n: i32, m: i32) {\n"
+        "  for (i, 0, n) { for (j, 0, n) {\n    C[i, j] = 0.0\n    for (k, 0, m) { C[i, j] = ",
+        value, " } } }\n}\n");
+    EXPECT_THAT(Packed(program, options, ir::Values::kExact), HasSubstr("by vdpbf16ps.512"));
+    // A nest that does not allow it keeps its bits.
+    ScheduleOptions exact = options;
+    exact.takes_dots = false;
+    EXPECT_THAT(Packed(program, exact), Not(HasSubstr("by vdp")));
+  }
+  // Products that are taken off, and operands of other types.
+  for (const auto& [type, value] :
+       {std::pair("bf16", "C[i, j] - cast(f32, A[i, k]) * cast(f32, B[k, j])"),
+        std::pair("f16", "C[i, j] + cast(f32, A[i, k]) * cast(f32, B[k, j])")}) {
+    EXPECT_THAT(Packed(StrCat("func f(A: ", type, "[n, n] in, B: ", type,
+                              "[n, n] in, C: f32[n, n], n: i32) {\n  for (i, 0, n) { for (j, 0, n) "
+                              "{ for (k, 0, n) { C[i, j] = ",
+                              value, " } } }\n}\n"),
+                       options),
+                Not(HasSubstr("by vdp")));
+  }
+}
+
+TEST(PackTest, FloatsByTiles) {
+  ScheduleOptions options = PackAll();
+  options.machine.vector_bytes = 64;
+  options.machine.features = {"avx512bf16", "amx-bf16"};
+  options.machine.near_bytes = 48 << 10;
+  options.machine.cache_bytes = 2 << 20;
+  options.takes_dots = true;
+  for (const auto& [rows, sums] : {std::pair(40, 32), std::pair(32, 64), std::pair(33, 35)}) {
+    const std::string text =
+        Packed(ByTiles("bf16", "bf16", rows, sums, "j, k"), options, ir::Values::kExact);
+    EXPECT_THAT(text, HasSubstr("by tdpbf16ps"));
+    const bool has_panels = text.find("row.panels") != std::string::npos;
+    EXPECT_EQ(has_panels, sums % 32 != 0 || rows % 32 != 0) << text;
+    EXPECT_THAT(Packed(ByTiles("bf16", "bf16", rows, sums, "k, j"), options, ir::Values::kExact),
+                HasSubstr("by tdpbf16ps"));
+  }
+}
+
 // Bytes by tiles: both operands signed or not as they are, rows read in place where they can be.
 TEST(PackTest, BytesByTiles) {
   ScheduleOptions options = PackAll();
@@ -244,18 +311,15 @@ TEST(PackTest, BytesByTiles) {
   for (const char* a : {"u8", "i8"}) {
     for (const char* b : {"u8", "i8"}) {
       for (const auto& [rows, sums] : {std::pair(40, 64), std::pair(32, 128), std::pair(33, 70)}) {
-        const std::string text = Packed(
-            StrCat("func f(A: ", a, "[", rows, ", ", sums, "] in, B: ", b, "[40, ", sums,
-                   "] in, C: i32[", rows, ", 40] out) {\n  for (i, 0, ", rows,
-                   ") { for (j, 0, 40) {\n    C[i, j] = 0\n    for (k, 0, ", sums,
-                   ") { C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, B[j, k]) } } }\n}\n"),
-            options);
+        const std::string text = Packed(ByTiles(a, b, rows, sums, "j, k"), options);
         EXPECT_THAT(text, HasSubstr(StrCat("by tdpb", a[0] == 'u' ? "u" : "s",
                                            b[0] == 'u' ? "u" : "s", "d")));
         // Rows that are whole steps are read where they are; a last tile that is not whole has a panel.
         const bool has_panels = text.find("row.panels") != std::string::npos;
         EXPECT_EQ(has_panels, sums % 64 != 0 || rows % 32 != 0) << text;
         EXPECT_THAT(text, HasSubstr("C[")) << text;
+        // Rows of memory that are interleaved.
+        EXPECT_THAT(Packed(ByTiles(a, b, rows, sums, "k, j"), options), HasSubstr("by tdpb"));
       }
     }
   }

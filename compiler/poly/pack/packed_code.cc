@@ -409,7 +409,7 @@ bool AreColumnsKnown(const Contraction& contraction, const ContractionLoops& loo
 
 PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const CpuMachine& machine, const AssumedParameters& assumed,
-                           const std::vector<std::string>& constants, Stmt otherwise) {
+                           const ScheduleOptions& options, Stmt otherwise) {
   ir::Context& c = scop.place.context();
   const PartNames names(scop);
   ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
@@ -417,7 +417,7 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   if (contraction.is_lanewise && !CanBeLanewise(loops)) return result;
   const Expr has_instances = names.Condition(contraction.statement->domain.params());
   const bool columns_before =
-      has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, constants);
+      has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, options.constants);
   std::optional<Dot> dot;
   const auto shape = [&] {
     return ShapeOf(loops, contraction.element.type(), dot, columns_before,
@@ -428,12 +428,19 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   } else {
     // An instruction that adds several products is faster than one that adds one.
     std::optional<Dot> best;
-    for (Dot& one : FindDots(contraction, machine)) {
+    for (Dot& one : FindDots(contraction, machine, options.takes_dots)) {
       dot = std::move(one);
       const PackPlan plan = MakePackPlan(shape(), machine);
       if (!best || plan.cycles < result.plan.cycles) best = dot, result.plan = plan;
     }
-    if (!best) result.plan = MakePackPlan(shape(), machine);
+    // One that adds two floats may also be slower than two that add one each.
+    const bool may_lose =
+        best && !best->instruction->IsExact() && options.packing == Packing::kByCost;
+    if (!best || may_lose) {
+      dot.reset();
+      const PackPlan plan = MakePackPlan(shape(), machine);
+      if (!best || plan.cycles < result.plan.cycles) best.reset(), result.plan = plan;
+    }
     dot = best;
   }
   result.line = Line(contraction, dot, result.plan);

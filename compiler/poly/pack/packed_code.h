@@ -9,9 +9,10 @@
 //         for (k) sums[row, lane] = sums[row, lane] + A.panels[t, row, k] * B.panels[s, p, k, lane]
 //         C = sums
 //
-// Each sum adds its products in the order of the program, so that the results are the same bits. Where the plan
-// says so, rows are packed first, and cores have blocks of columns. Column panels that need constants alone may be
-// packed by code of its own, before the run.
+// Each sum adds its products in the order of the program, so that the results are the same bits; but for sums of floats
+// by instructions that have an order of their own (ScheduleOptions::takes_dots). Where the plan says so, rows are
+// packed first, and cores have blocks of columns. Column panels that need constants alone may be packed by code of its
+// own, before the run.
 #ifndef COMPILER_POLY_PACK_PACKED_CODE_H_
 #define COMPILER_POLY_PACK_PACKED_CODE_H_
 
@@ -38,12 +39,12 @@ struct PackedCode {
 };
 
 // Without code if the contraction is lane by lane, and its sizes are not known or its sums too many to be written out.
-// `constants`: names of buffers whose elements are known before the run. `otherwise`: the code of the contraction's
+// `otherwise`: the code of the contraction's
 // initial and final statements for sums without a product, if it has any. Takes for granted what the part assumes.
-// Throws isl::exception.
+// Of `options`, the constants and `takes_dots` count. Throws isl::exception.
 PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const CpuMachine& machine, const AssumedParameters& assumed,
-                           const std::vector<std::string>& constants, ir::Stmt otherwise);
+                           const ScheduleOptions& options, ir::Stmt otherwise);
 
 }  // namespace polynao::poly
 

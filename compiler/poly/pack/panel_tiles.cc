@@ -126,30 +126,32 @@ Stmt PanelWriter::AddByTiles(Buffer sums, const TilePlace& place, const Panel& r
                         const std::function<Stmt(Expr)>& body) {
     return LoopOver(c_, name, c_.I64(count), kind, body);
   };
-  const auto product = [&](Expr step, Expr i, Expr lane, Expr k, Expr q) {
-    const Expr sum = Plus(Times(step, c_.I64(tile.depth())), Plus(Times(k, c_.I64(tile.group)), q));
-    const Expr row =
-        is_in_place ? RowInPlace(Plus(place.first_row, i), sum, block) : a(rows.place, i, sum);
-    const Expr column = b(columns.place, Plus(Times(step, c_.I64(tile.steps)), k), lane, q);
-    const Expr value = c_.Cast(type_, row) * c_.Cast(type_, column);
-    if (sums) return c_.Store(sums, {i, lane}, sums(i, lane) + value);
+  const Buffer elements = sums ? sums : Buffer(contraction_.statement->code.buffer());
+  const auto sum_at = [&](Expr i, Expr lane) -> std::vector<Expr> {
+    if (sums) return {i, lane};
     Values at = place.columns;
     SetIterationInline(loops_.rows, Plus(place.first_row, i), at);
     at[loops_.column.var] = Plus(loops_.column.first, Plus(place.first_lane, lane));
-    const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
-    const Buffer elements = contraction_.statement->code.buffer();
-    return c_.Store(elements, element, c_.Load(elements, element) + value);
+    return ElementAt(*contraction_.statement, at);
   };
+  using Indices = absl::Span<const Expr>;
   const auto products = [&](Expr step, Expr first_row, Expr first_lane) {
-    return loop("row", tile.rows, ForKind::kSerial, [&](Expr r) {
-      return loop("lane", tile.lanes, ForKind::kVectorize, [&](Expr l) {
-        return loop("k", tile.steps, ForKind::kSerial, [&](Expr k) {
-          return loop("q", tile.group, ForKind::kSerial, [&](Expr q) {
-            return product(step, Plus(first_row, r), Plus(first_lane, l), k, q);
-          });
-        });
-      });
-    });
+    const auto at = [&](Indices is) {
+      return sum_at(Plus(first_row, is[0]), Plus(first_lane, is[1]));
+    };
+    DotElements parts;
+    parts.sum = [&](Indices is) { return c_.Load(elements, at(is)); };
+    parts.store = [&](Indices is, Expr value) { return c_.Store(elements, at(is), value); };
+    parts.a = [&](Indices is) {
+      const Expr row = Plus(first_row, is[0]), sum = Plus(Times(step, c_.I64(tile.depth())), is[1]);
+      return is_in_place ? RowInPlace(Plus(place.first_row, row), sum, block)
+                         : a(rows.place, row, sum);
+    };
+    parts.b = [&](Indices is) {
+      return b(columns.place, Plus(Times(step, c_.I64(tile.steps)), is[0]), Plus(first_lane, is[1]),
+               is[2]);
+    };
+    return InstanceOf(tile, c_, parts);
   };
   const Expr steps = CeilQuotient(block.depth(), c_.I64(plan_.step));
   return LoopOver(c_, "step", steps, ForKind::kSerial, [&](Expr step) {
@@ -206,11 +208,13 @@ Stmt PanelWriter::Add(Buffer sums, const TilePlace& tile, const Panel& rows, con
           const Expr row = rows_by_sums_ ? a(rows.place, i, k) : a(rows.place, k, i);
           return update(i, lane, row, b(columns.place, k, lane));
         }
-        return LoopOver(c_, "q", group, ForKind::kSerial, [&](Expr q) {
-          const Expr row = c_.Cast(type_, a(rows.place, i, Plus(Times(k, group), q)));
-          const Expr column = c_.Cast(type_, b(columns.place, k, lane, q));
-          return c_.Store(sums, {i, lane}, sums(i, lane) + row * column);
-        });
+        using Indices = absl::Span<const Expr>;
+        DotElements parts;
+        parts.sum = [&](Indices) { return sums(i, lane); };
+        parts.store = [&](Indices, Expr value) { return c_.Store(sums, {i, lane}, value); };
+        parts.a = [&](Indices is) { return a(rows.place, i, Plus(Times(k, group), is[0])); };
+        parts.b = [&](Indices is) { return b(columns.place, k, lane, is[1]); };
+        return InstanceAt(*dot_->instruction, lane, parts);
       });
     });
   });

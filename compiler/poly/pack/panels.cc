@@ -345,40 +345,55 @@ Stmt PanelWriter::PackColumns(const Panels& panels, Expr place, Expr number,
 Stmt PanelWriter::PackColumnsInGroups(Buffer panels, Expr place, const Values& at, Expr first,
                                       const SumBlock& block) const {
   const Expr group = c_.I64(plan_.group);
-  const auto store = [&](Expr sum, Expr lane, Expr q, const Values& run, Expr k) {
+  // Element q of group g, which is sum number k of a run.
+  const auto store = [&](Expr g, Expr lane, Expr q, const Values& run, Expr k) {
     Values here = run;
     here[loops_.sum.var] = Plus(block.first, k);
     const Expr column = Plus(first, lane);
     here[loops_.column.var] = Plus(loops_.column.first, column);
     const Expr value = c_.Select(column < loops_.column.count, ColumnElement(here), Zero(panels));
-    return c_.Store(panels, {place, Quotient(sum, group), lane, q}, value);
+    return c_.Store(panels, {place, g, lane, q}, value);
   };
   const bool are_whole =
       IsConstant(loops_.sum.count) && loops_.sum.count.int_value() % plan_.group == 0;
-  const Stmt elements = ForRuns(block, at, [&](const Values& run, Expr base) {
-    const Expr width = c_.I64(plan_.width());
-    if (are_whole) {
-      // Groups of memory are groups of the panel.
-      return LoopOver(c_, "lane", width, ForKind::kSerial, [&](Expr lane) {
-        return LoopOver(c_, "group", Quotient(block.count, group), ForKind::kSerial, [&](Expr g) {
-          return LoopOver(c_, "q", group, ForKind::kVectorize, [&](Expr q) {
-            Values here = run;
-            here[loops_.sum.var] = Plus(Plus(block.first, Times(g, group)), q);
-            const Expr column = Plus(first, lane);
-            here[loops_.column.var] = Plus(loops_.column.first, column);
-            const Expr value =
-                c_.Select(column < loops_.column.count, ColumnElement(here), Zero(panels));
-            return c_.Store(panels, {place, Plus(Quotient(base, group), g), lane, q}, value);
-          });
+  const Expr width = c_.I64(plan_.width());
+  const bool by_lanes = WalksAlong(dot_->column_operand, loops_.column.var);
+  // Groups of memory are groups of the panel, or rows of memory are interleaved to one row of groups.
+  const auto groups = [&](const Values& run, Expr base) {
+    const Expr count = Quotient(block.count, group);
+    const auto element = [&](Expr g, Expr lane, Expr q) {
+      return store(Plus(Quotient(base, group), g), lane, q, run, Plus(Times(g, group), q));
+    };
+    if (by_lanes) {
+      return LoopOver(c_, "group", count, ForKind::kSerial, [&](Expr g) {
+        return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+          std::vector<Stmt> all;
+          for (int64_t q = 0; q < plan_.group; ++q) all.push_back(element(g, lane, c_.I64(q)));
+          return c_.Seq(all);
         });
       });
     }
     return LoopOver(c_, "lane", width, ForKind::kSerial, [&](Expr lane) {
-      return LoopOver(c_, "sum", block.count, ForKind::kSerial, [&](Expr k) {
-        const Expr sum = Plus(base, k);
-        return store(sum, lane, Remainder(sum, group), run, k);
+      return LoopOver(c_, "group", count, ForKind::kSerial, [&](Expr g) {
+        return LoopOver(c_, "q", group, ForKind::kVectorize,
+                        [&](Expr q) { return element(g, lane, q); });
       });
     });
+  };
+  // Sums of a run from number `done` on.
+  const auto singly = [&](const Values& run, Expr base, Expr done) {
+    return LoopOver(c_, "lane", width, ForKind::kSerial, [&](Expr lane) {
+      return LoopOver(c_, "sum", Minus(block.count, done), ForKind::kSerial, [&](Expr i) {
+        const Expr k = Plus(done, i), sum = Plus(base, k);
+        return store(Quotient(sum, group), lane, Remainder(sum, group), run, k);
+      });
+    });
+  };
+  const Stmt elements = ForRuns(block, at, [&](const Values& run, Expr base) {
+    if (are_whole) return groups(run, base);
+    if (!by_lanes || !loops_.outer_sums.empty()) return singly(run, base, c_.I64(0));
+    const Expr done = Times(Quotient(block.count, group), group);
+    return c_.Seq({groups(run, base), singly(run, base, done)});
   });
   const Expr depth = block.depth();
   const Stmt padding =
