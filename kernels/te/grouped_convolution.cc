@@ -36,34 +36,54 @@ struct Slices {
   int64_t count = 0;        // of the image
   int64_t merged = 1;       // groups of a slice
   int64_t in = 0, out = 0;  // channels of a slice
+  // Of each filter what is in WMEM at a time: rows and columns of the window, and input channels. All of it, or where
+  // that is too much, parts whose sums are added up.
+  int64_t part_rows = 0, part_columns = 0, part_channels = 0;
 
-  Slices(const GroupedConv& k, int64_t groups)
+  Slices(const GroupedConv& k, int64_t groups, const isa::Machine& m)
       : count(k.groups / groups),
         merged(groups),
         in(groups * k.group_ci()),
-        out(groups * k.group_co()) {}
+        out(groups * k.group_co()),
+        part_rows(k.kh),
+        part_columns(k.kw),
+        part_channels(in) {
+    // Merged groups are small, and are made in two places in turn.
+    const auto is_too_much = [&] { return merged == 1 && WmemBytes(k) > m.wmem_bytes(); };
+    if (is_too_much()) part_rows = 1;
+    if (is_too_much()) part_columns = 1;
+    for (int64_t cut = 2; is_too_much() && cut <= in; ++cut) {
+      if (in % cut == 0) part_channels = in / cut;
+    }
+  }
+
+  int64_t parts(const GroupedConv& k) const {
+    return k.kh / part_rows * (k.kw / part_columns) * (in / part_channels);
+  }
+  // Of a part of the filters of a slice, zeros included.
+  int64_t WmemBytes(const GroupedConv& k) const {
+    const int64_t elements = part_rows * part_columns * part_channels;
+    return RoundUp(out, isa::kTensorLanes) *
+           RoundUp(elements * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
+  }
 };
 
 // The ways to merge groups: until inputs or outputs of a slice are more than the tensor unit's lanes. Products with
 // zeros change no sums of integers; of floats they do (0 times infinity), so that each group is a slice.
-std::vector<Slices> SlicesOf(const GroupedConv& k) {
+std::vector<Slices> SlicesOf(const GroupedConv& k, const isa::Machine& m) {
   std::vector<Slices> all;
   for (int64_t merged = 1; merged <= k.groups; ++merged) {
     if (k.groups % merged != 0 || (merged == 1 && k.is_depthwise())) continue;
-    const Slices slices(k, merged);
+    const Slices slices(k, merged, m);
     const bool fits = slices.in <= isa::kTensorLanes && slices.out <= isa::kTensorLanes;
     if (merged == 1 || (fits && ir::IsInt(k.in))) all.push_back(slices);
   }
   return all;
 }
 
-// Bytes of the filters of a slice, zeros included: as they come from NMEM, and in WMEM.
+// Bytes of the filters of a slice, zeros included, as they come from NMEM.
 int64_t FilterBytes(const GroupedConv& k, const Slices& t) {
   return t.out * k.kh * k.kw * t.in * ir::ByteSize(k.in);
-}
-int64_t WmemBytes(const GroupedConv& k, const Slices& t) {
-  return RoundUp(t.out, isa::kTensorLanes) *
-         RoundUp(k.kh * k.kw * t.in * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
 }
 
 // What a core needs for one slice of rows x columns of the output, and its cycles: of the tensor and vector unit, and
@@ -83,8 +103,9 @@ SliceNeeds NeedsOf(const GroupedConv& k, const Slices& t, const isa::Machine& m,
   SliceNeeds needs;
   needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + (gathers ? OnChipBytes(pixels * lanes, k.sum)
                                                              : k.NmemBytes(pixels * lanes, lanes));
-  needs.tensor = get("tensor.start") + static_cast<double>(pixels * WmemBytes(k, t) / bytes) /
-                                           get(StrCat("tensor.macs_", ir::TypeName(k.in)));
+  needs.tensor = static_cast<double>(t.parts(k)) *
+                 (get("tensor.start") + static_cast<double>(pixels * t.WmemBytes(k) / bytes) /
+                                            get(StrCat("tensor.macs_", ir::TypeName(k.in))));
   const auto copy = [&](int64_t count, int64_t segment) {
     return VectorCycles(m, count * RoundUp(segment, width));
   };
@@ -153,7 +174,7 @@ constexpr char kMerged[] = "merged", kShared[] = "shared";
 std::optional<Sharing> SharedSlices(const GroupedConv& k, const Slices& t, int64_t across,
                                     const isa::Machine& m) {
   const int64_t cores = m.cores_per_cluster();
-  if (cores % across != 0 || t.count % across != 0) return std::nullopt;
+  if (cores % across != 0 || t.count % across != 0 || t.parts(k) > 1) return std::nullopt;
   Sharing plan = {.kind = Sharing::Kind::kShared, .merged = t.merged, .across = across};
   plan.choice = {{"across", across}, {kMerged, t.merged}, {kShared, 1}};
   GridTiling& tiling = plan.tiling;
@@ -177,7 +198,7 @@ struct SharedBytes {
 
 mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
-  const Slices t(k, plan.merged);
+  const Slices t(k, plan.merged, m);
   const SharedBytes bytes(k, t, plan);
   const GridTiling& tiling = plan.tiling;
   const int64_t cores = m.cores_per_cluster(), own = plan.OwnSlices(t);
@@ -245,12 +266,27 @@ Filters MergedFilters(te::Graph& g, const GroupedConv& k, const Slices& t, const
   return result;
 }
 
+// Sums of a slice, added up by parts of its filters, of which one is in WMEM at a time.
+void AddUpParts(Schedule& s, const Slices& t, const Tensor& sums, te::Stage& reader,
+                const Axis& slice, const Tensor& filters) {
+  te::Stage& stage = s[sums].ComputeAt(reader, slice).SetScope(isa::kNmem);
+  auto [row, r] = stage.Split(stage.reduce_axis(0), t.part_rows);
+  auto [column, c] = stage.Split(stage.reduce_axis(1), t.part_columns);
+  auto [channel, i] = stage.Split(stage.reduce_axis(2), t.part_channels);
+  const Axis first = stage.axis(0);
+  stage.Reorder(
+      {row, column, channel, first, stage.axis(1), stage.axis(2), stage.axis(3), r, c, i});
+  stage.Pragma(first, "conv_acc").PragmaInit(first, "fill");
+  s[filters].ComputeAt(stage, channel).SetScope(isa::kWmem);
+  s[filters].Pragma(s[filters].axis(0), "memcpy");
+}
+
 // kTiles: clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and
 // the results are stored between those of the other slices.
 // kShared: the memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
 absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing& plan,
                                             const isa::Machine& m) {
-  const Slices t(k, plan.merged);
+  const Slices t(k, plan.merged, m);
   const bool is_shared = plan.kind == Sharing::Kind::kShared;
   const bool is_merged = t.merged > 1;
   te::Graph g("conv2d");
@@ -345,8 +381,12 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
   }
   if (is_merged || is_shared) s[filters].DoubleBuffer();
   at(by_slices, slice, part, isa::kNmem, "memcpy");
-  at(by_slices, slice, filters, isa::kWmem, "memcpy");
-  at(by_slices, slice, sums, isa::kNmem, "conv");
+  if (t.parts(k) > 1) {
+    AddUpParts(s, t, sums, by_slices, slice, filters);
+  } else {
+    at(by_slices, slice, filters, isa::kWmem, "memcpy");
+    at(by_slices, slice, sums, isa::kNmem, "conv");
+  }
   const Axis& epilogue = gathers ? tid : slice;
   if (b) at(results, epilogue, b_near, isa::kNmem, "memcpy");
   for (size_t j = 0; j < steps.tensors.size(); ++j) {
@@ -365,14 +405,16 @@ void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m
   const auto link = static_cast<double>(m.Get("cluster.link_bytes"));
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
   const auto bytes = static_cast<double>(k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in));
-  cost.Phase("filters", 1), cost.Lane();
+  // Parts come again for each tile.
+  const bool is_cut = Slices(k, plan.merged, m).parts(k) > 1;
+  cost.Phase("filters", is_cut ? static_cast<double>(plan.tiling.tiles) : 1), cost.Lane();
   cost.Add("filters", gmem <= link ? mapping::kGmem : mapping::kLink,
            bytes * (plan.merged > 1 ? cores : 1) / std::min(link, gmem));
 }
 
 mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
   if (plan.kind == Sharing::Kind::kShared) {
-    const Slices t(k, plan.merged);
+    const Slices t(k, plan.merged, m);
     const SharedBytes bytes(k, t, plan);
     const bool gathers = plan.Gathers(k, t);
     const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo(), gathers);
@@ -383,7 +425,7 @@ mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const is
             .cost = CostOfShared(k, plan, m),
             .needs = {.nmem = slice.nmem_bytes + together +
                               OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
-                      .wmem = 2 * WmemBytes(k, t),
+                      .wmem = 2 * t.WmemBytes(k),
                       .smem = RoundUp(bytes.image, kOnChipAlignment) +
                               RoundUp(bytes.results, kOnChipAlignment)}};
   }
@@ -391,7 +433,7 @@ mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const is
   AddFilters(k, plan, m, estimate.cost);
   estimate.cost.Append(te::PipelinedParts(m, plan.tiling.tiles, plan.tiling.needs));
   estimate.needs.nmem = plan.tiling.needs.nmem_bytes;
-  estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * WmemBytes(k, Slices(k, plan.merged));
+  estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * Slices(k, plan.merged, m).WmemBytes(k);
   return estimate;
 }
 
@@ -467,12 +509,12 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
     }
   }
   const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
-  for (const Slices& t : has_conv ? SlicesOf(k) : std::vector<Slices>()) {
-    if ((t.merged > 1 ? 2 : 1) * WmemBytes(k, t) > m.wmem_bytes()) {
+  for (const Slices& t : has_conv ? SlicesOf(k, m) : std::vector<Slices>()) {
+    if ((t.merged > 1 ? 2 : 1) * t.WmemBytes(k) > m.wmem_bytes()) {
       if (!allows(kMerged, t.merged)) continue;
       error.Update(absl::ResourceExhaustedError(
           StrCat("operator conv2d ", ShapesText(c), ": the filters of a group need ",
-                 WmemBytes(k, t), " bytes of wmem, which has ", m.wmem_bytes())));
+                 t.WmemBytes(k), " bytes of wmem, which has ", m.wmem_bytes())));
       continue;
     }
     // Output channels are not tiled: a part of them would be stored pixel by pixel.

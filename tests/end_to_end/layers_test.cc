@@ -369,6 +369,19 @@ TEST(LayersTest, GroupsOnTheCard) {
   }
 }
 
+// Sums are added up by parts of filters: rows of the window, places, parts of the channels at a place.
+TEST(LayersTest, FiltersOfGroupsThatWmemDoesNotHold) {
+  for (const char* wmem : {"core.wmem_kib=16", "core.wmem_kib=8", "core.wmem_kib=4"}) {
+    CaseSettings settings;
+    settings.config = "mlu370";
+    settings.overrides = {wmem};
+    const Words words = {"conv2d", "5x6x64,40x3x2x32", {}, {"groups=2", "bias=1", "pad=1"}};
+    for (const char* type : {"f32", "i16"}) {
+      EXPECT_EQ(MustRun(words, type, settings).scalar_stores, 0) << wmem << " " << type;
+    }
+  }
+}
+
 // Groups as slices of the tensor unit, and depthwise ones on the vector unit: the first schedule of every kind,
 // whatever the cost model prefers.
 TEST(LayersTest, EveryKindOfGroups) {
