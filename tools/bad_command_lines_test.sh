@@ -220,7 +220,7 @@ no command is named 'frobnicate'; there are: demo, run, | frobnicate
 --schedule: expected name=number or a file, found 'missing.txt' | run add --shape=4 --schedule=missing.txt
 there is no frob, expected clusters, | run add --shape=4 --schedule=frob=1
 tile=63: expected 64 | run add --shape=4 --schedule=tile=63
-no schedule has clusters=3 on a machine of 4 clusters | run add --shape=4 --schedule=clusters=3
+no schedule has clusters=5 on a machine of 4 clusters | run add --shape=4 --schedule=clusters=5
 tile has a value already | run add --shape=4 --schedule=tile=64 --schedule=tile=64
 expected a number from 0, found '-64' | run add --shape=4 --schedule=tile=-64
 plans.txt:2: word 2: expected name=number, found 'x' | run add --shape=4 --schedule=plans.txt
