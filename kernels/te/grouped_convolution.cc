@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -281,120 +282,159 @@ void AddUpParts(Schedule& s, const Slices& t, const Tensor& sums, te::Stage& rea
   s[filters].Pragma(s[filters].axis(0), "memcpy");
 }
 
-// kTiles: clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and
-// the results are stored between those of the other slices.
-// kShared: the memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
-absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing& plan,
-                                            const isa::Machine& m) {
-  const Slices t(k, plan.merged, m);
-  const bool is_shared = plan.kind == Sharing::Kind::kShared;
-  const bool is_merged = t.merged > 1;
-  te::Graph g("conv2d");
-  const Tensor x = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
-  const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.in);
-  const Tensor b = k.bias ? g.Placeholder("B", {k.co}, k.sum) : Tensor();
-  const Tensor padded = Padded(g, k, x);
-  const Tensor part = g.Compute(
-      "Q", {t.count, padded.shape()[0], padded.shape()[1], t.in},
-      [&](Expr slice, Expr y, Expr column, Expr i) { return padded(y, column, slice * t.in + i); });
-  const Filters merged =
-      is_merged ? MergedFilters(g, k, t, f) : Filters{.diagonal = {}, .filters = f};
-  const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s_axis = g.ReduceAxisOf("s", k.kw);
-  const te::ReduceAxis i = g.ReduceAxisOf("i", t.in);
-  const te::Shape out = {k.ho(), k.wo(), t.count, t.out};
-  const Tensor sums = g.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
-    const Expr value =
-        part(slice, y * k.stride + r * k.dilation, column * k.stride + s_axis * k.dilation, i);
-    const Expr weight = merged.filters(slice * t.out + c, r, s_axis, i);
-    return te::ReduceSum(To(k.sum, value) * To(k.sum, weight), r, s_axis, i);
-  });
-  const Tensor biases = b ? g.Reshape(b, {t.count, t.out}) : b;
-  const auto copy = [&](const char* name, const Tensor& from) {
-    return g.Compute(name, out, [&](const te::Axes& at) { return from(at); });
-  };
-  const bool gathers = plan.Gathers(k, t);
-  const Tensor gathered = gathers ? copy("SG", sums) : sums;
-  const EpilogueSteps steps = Append(g, k, gathered, biases);
-  const Tensor last = steps.tensors.empty() ? gathered : steps.tensors.back();
-  const Tensor whole = copy("YW", last);
-  const Tensor y = copy("Y", whole);
+// The tensors of a plan by the tensor unit, and their schedule.
+class SliceProgram {
+ public:
+  SliceProgram(const GroupedConv& k, const Sharing& plan, const isa::Machine& m)
+      : k_(k),
+        plan_(plan),
+        m_(m),
+        t_(k, plan.merged, m),
+        is_shared_(plan.kind == Sharing::Kind::kShared),
+        is_merged_(t_.merged > 1),
+        gathers_(plan.Gathers(k, t_)),
+        g_("conv2d") {}
 
-  Schedule s(y);
-  const int64_t filter_bytes = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
-  const bool filters_by_smem = !is_merged && !is_shared && filter_bytes <= m.smem_bytes();
-  const Tensor shared_filters = filters_by_smem ? s.CacheRead(f, isa::kSmem) : f;
-  const Tensor near_filters = is_merged ? s.CacheRead(f, isa::kNmem) : Tensor();
-  const Tensor filters = is_merged ? merged.filters : s.CacheRead(shared_filters, isa::kWmem);
-  const Tensor image = is_shared ? s.CacheRead(x, isa::kSmem) : Tensor();
-  const Tensor b_near = b ? s.CacheRead(biases, isa::kNmem) : b;
-  const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
-                       std::string_view scope, std::string_view instruction) {
+  absl::StatusOr<ir::Function> Build() {
+    const Tensor y = Express();
+    Schedule s(y);
+    ReadCloser(s);
+    std::tie(cid_, row_) = s[y].Split(s[y].axis(0), plan_.tiling.cluster_rows);
+    s[y].Bind(cid_, isa::kClusterAxis);
+    is_shared_ ? ShareSlices(s, y) : TileRows(s, y);
+    PlaceSlices(s, is_shared_ ? s[whole_] : s[y]);
+    return Lower(s);
+  }
+
+ private:
+  // Image, slices, filters, sums and what follows them; the results on chip, and as they are stored.
+  Tensor Express() {
+    x_ = g_.Placeholder("X", {k_.h, k_.w, k_.ci}, k_.in);
+    f_ = g_.Placeholder("F", {k_.co, k_.kh, k_.kw, k_.group_ci()}, k_.in);
+    const Tensor b = k_.bias ? g_.Placeholder("B", {k_.co}, k_.sum) : Tensor();
+    padded_ = Padded(g_, k_, x_);
+    part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in},
+                       [&](Expr slice, Expr y, Expr column, Expr i) {
+                         return padded_(y, column, slice * t_.in + i);
+                       });
+    merged_ = is_merged_ ? MergedFilters(g_, k_, t_, f_) : Filters{.diagonal = {}, .filters = f_};
+    const te::ReduceAxis r = g_.ReduceAxisOf("r", k_.kh), w = g_.ReduceAxisOf("s", k_.kw);
+    const te::ReduceAxis i = g_.ReduceAxisOf("i", t_.in);
+    const te::Shape out = {k_.ho(), k_.wo(), t_.count, t_.out};
+    sums_ = g_.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
+      const Expr value =
+          part_(slice, y * k_.stride + r * k_.dilation, column * k_.stride + w * k_.dilation, i);
+      const Expr weight = merged_.filters(slice * t_.out + c, r, w, i);
+      return te::ReduceSum(To(k_.sum, value) * To(k_.sum, weight), r, w, i);
+    });
+    biases_ = b ? g_.Reshape(b, {t_.count, t_.out}) : b;
+    const auto copy = [&](const char* name, const Tensor& from) {
+      return g_.Compute(name, out, [&](const te::Axes& at) { return from(at); });
+    };
+    gathered_ = gathers_ ? copy("SG", sums_) : sums_;
+    steps_ = Append(g_, k_, gathered_, biases_);
+    whole_ = copy("YW", steps_.tensors.empty() ? gathered_ : steps_.tensors.back());
+    return copy("Y", whole_);
+  }
+
+  // Copies of inputs in memories of the card.
+  void ReadCloser(Schedule& s) {
+    const int64_t filter_bytes = k_.co * k_.kh * k_.kw * k_.group_ci() * ir::ByteSize(k_.in);
+    const bool by_smem = !is_merged_ && !is_shared_ && filter_bytes <= m_.smem_bytes();
+    if (by_smem) shared_filters_ = s.CacheRead(f_, isa::kSmem);
+    if (is_merged_) near_filters_ = s.CacheRead(f_, isa::kNmem);
+    filters_ =
+        is_merged_ ? merged_.filters : s.CacheRead(by_smem ? shared_filters_ : f_, isa::kWmem);
+    if (is_shared_) image_ = s.CacheRead(x_, isa::kSmem);
+    if (biases_) near_biases_ = s.CacheRead(biases_, isa::kNmem);
+  }
+
+  static void At(Schedule& s, te::Stage& reader, const Axis& axis, const Tensor& tensor,
+                 std::string_view scope, std::string_view instruction) {
     s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
-  };
-  te::Stage& results = s[whole];
-  te::Stage& by_slices = gathers ? s[gathered] : results;  // in a loop over a core's slices
-  auto [cid, row] = s[y].Split(s[y].axis(0), plan.tiling.cluster_rows);
-  s[y].Bind(cid, isa::kClusterAxis);
-  Axis tid, slice;
-  if (is_shared) {
-    s[y].Pragma(row, "memcpy");
-    at(s[y], cid, image, isa::kSmem, "memcpy");
-    results.ComputeAt(s[y], cid).SetScope(isa::kSmem);
-    auto [core_row, yy] = results.Split(results.axis(0), plan.tiling.core_rows);
-    auto [core_slice, own] = results.Split(results.axis(2), plan.OwnSlices(t));
+  }
+
+  // The memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
+  void ShareSlices(Schedule& s, const Tensor& y) {
+    s[y].Pragma(row_, "memcpy");
+    At(s, s[y], cid_, image_, isa::kSmem, "memcpy");
+    te::Stage& results = s[whole_].ComputeAt(s[y], cid_).SetScope(isa::kSmem);
+    auto [core_row, yy] = results.Split(results.axis(0), plan_.tiling.core_rows);
+    auto [core_slice, own] = results.Split(results.axis(2), plan_.OwnSlices(t_));
     const Axis column = results.axis(1), c = results.axis(3);
-    slice = own;
-    if (gathers) {
+    if (gathers_) {
       results.Reorder({core_row, core_slice, yy, column, own, c});
     } else {
       results.Reorder({core_row, core_slice, own, yy, column, c});
     }
-    tid = results.Fuse(core_row, core_slice);
-    results.Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
-    at(results, tid, padded, isa::kNmem, pragma::kPad);
-    if (gathers) {
-      slice = by_slices.axis(2);
-      by_slices.Reorder({slice, by_slices.axis(0), by_slices.axis(1), by_slices.axis(3)});
-      at(results, tid, gathered, isa::kNmem, "memcpy");
-    }
-  } else {
-    auto [core, core_y] = s[y].Split(row, plan.tiling.core_rows);
-    auto [tile_row, yy] = s[y].Split(core_y, plan.tiling.rows);
-    auto [tile_column, xx] = s[y].Split(s[y].axis(1), plan.tiling.columns);
-    s[y].Reorder({cid, core, tile_row, tile_column, yy, xx});
+    tid_ = results.Fuse(core_row, core_slice);
+    results.Bind(tid_, isa::kCoreAxis).Pragma(yy, "memcpy");
+    At(s, results, tid_, padded_, isa::kNmem, pragma::kPad);
+    slice_ = own;
+    if (!gathers_) return;
+    te::Stage& gathered = s[gathered_];
+    slice_ = gathered.axis(2);
+    gathered.Reorder({slice_, gathered.axis(0), gathered.axis(1), gathered.axis(3)});
+    At(s, results, tid_, gathered_, isa::kNmem, "memcpy");
+  }
+
+  // Clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and the
+  // results are stored between those of the other slices.
+  void TileRows(Schedule& s, const Tensor& y) {
+    auto [core, core_y] = s[y].Split(row_, plan_.tiling.core_rows);
+    auto [tile_row, yy] = s[y].Split(core_y, plan_.tiling.rows);
+    auto [tile_column, xx] = s[y].Split(s[y].axis(1), plan_.tiling.columns);
+    s[y].Reorder({cid_, core, tile_row, tile_column, yy, xx});
     const Axis tile = s[y].Fuse(tile_row, tile_column);
-    tid = core;
-    s[y].Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
-    if (filters_by_smem) at(s[y], cid, shared_filters, isa::kSmem, "memcpy");
-    at(s[y], tile, padded, isa::kNmem, pragma::kPad);
-    slice = results.axis(2);
-    results.ComputeAt(s[y], tile).SetScope(isa::kNmem);
-    results.Reorder({slice, results.axis(0), results.axis(1), results.axis(3)});
+    tid_ = core;
+    s[y].Bind(tid_, isa::kCoreAxis).Pragma(yy, "memcpy");
+    if (shared_filters_) At(s, s[y], cid_, shared_filters_, isa::kSmem, "memcpy");
+    At(s, s[y], tile, padded_, isa::kNmem, pragma::kPad);
+    te::Stage& results = s[whole_].ComputeAt(s[y], tile).SetScope(isa::kNmem);
+    slice_ = results.axis(2);
+    results.Reorder({slice_, results.axis(0), results.axis(1), results.axis(3)});
     results.Pragma(results.axis(0), "memcpy");
-    s[padded].DoubleBuffer();
-    s[whole].DoubleBuffer();
+    s[padded_].DoubleBuffer();
+    s[whole_].DoubleBuffer();
   }
-  if (is_merged) {
-    at(is_shared ? results : s[y], tid, near_filters, isa::kNmem, "memcpy");
-    at(by_slices, slice, merged.diagonal, isa::kNmem, pragma::kPad);
-    s[merged.diagonal].DoubleBuffer();
+
+  // What is done slice by slice, and with the sums. `of_core`: the stage that has the loop over cores.
+  void PlaceSlices(Schedule& s, te::Stage& of_core) {
+    te::Stage& results = s[whole_];
+    te::Stage& by_slices = gathers_ ? s[gathered_] : results;
+    if (is_merged_) {
+      At(s, of_core, tid_, near_filters_, isa::kNmem, "memcpy");
+      At(s, by_slices, slice_, merged_.diagonal, isa::kNmem, pragma::kPad);
+      s[merged_.diagonal].DoubleBuffer();
+    }
+    if (is_merged_ || is_shared_) s[filters_].DoubleBuffer();
+    At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
+    if (t_.parts(k_) > 1) {
+      AddUpParts(s, t_, sums_, by_slices, slice_, filters_);
+    } else {
+      At(s, by_slices, slice_, filters_, isa::kWmem, "memcpy");
+      At(s, by_slices, slice_, sums_, isa::kNmem, "conv");
+    }
+    const Axis& epilogue = gathers_ ? tid_ : slice_;
+    if (near_biases_) At(s, results, epilogue, near_biases_, isa::kNmem, "memcpy");
+    for (size_t j = 0; j < steps_.tensors.size(); ++j) {
+      At(s, results, epilogue, steps_.tensors[j], isa::kNmem, steps_.instructions[j]);
+    }
+    ReusePlaces(s, gathered_, steps_);
   }
-  if (is_merged || is_shared) s[filters].DoubleBuffer();
-  at(by_slices, slice, part, isa::kNmem, "memcpy");
-  if (t.parts(k) > 1) {
-    AddUpParts(s, t, sums, by_slices, slice, filters);
-  } else {
-    at(by_slices, slice, filters, isa::kWmem, "memcpy");
-    at(by_slices, slice, sums, isa::kNmem, "conv");
-  }
-  const Axis& epilogue = gathers ? tid : slice;
-  if (b) at(results, epilogue, b_near, isa::kNmem, "memcpy");
-  for (size_t j = 0; j < steps.tensors.size(); ++j) {
-    at(results, epilogue, steps.tensors[j], isa::kNmem, steps.instructions[j]);
-  }
-  ReusePlaces(s, gathered, steps);
-  return Lower(s);
-}
+
+  const GroupedConv& k_;
+  const Sharing& plan_;
+  const isa::Machine& m_;
+  const Slices t_;
+  const bool is_shared_, is_merged_, gathers_;
+  te::Graph g_;
+  Tensor x_, f_, padded_, part_, sums_, biases_, gathered_, whole_;
+  Filters merged_;
+  EpilogueSteps steps_;
+  Tensor shared_filters_, near_filters_, filters_, image_, near_biases_;
+  Axis cid_, row_, tid_, slice_;
+};
 // [tensor-program groups end]
 
 // Cycles before the first tile in which filters come: each core loads those that it merges; others come by way of SMEM
@@ -561,7 +601,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
   ASSIGN_OR_RETURN(const Plans plans, PlansOf(k, c, target));
   const Sharing& first = plans.list[0];
   if (first.kind == Sharing::Kind::kVector) return BuildDepthwise(k, *plans.vector, first.vector);
-  return ConvolveSlices(k, first, m);
+  return SliceProgram(k, first, m).Build();
 }
 
 absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
