@@ -20,7 +20,7 @@ namespace polynao::pragma {
     "a nest over one store of select(inside, load, constant)",                                    \
     "The nest copies a tensor and pads it: it becomes a fill and a memcpy.",                      \
     "compiler/te/card/contraction_program.cc compiler/te/card/vector_program.cc "                 \
-    "kernels/te/grouped_convolution.cc",                                                          \
+    "kernels/te/slice_program.cc",                                                                \
     "compiler/passes/preprocess_facts.cc compiler/passes/nest_builder.cc")                        \
   X(kRagged, "ragged", "",                                                                        \
     "a loop over tiles",                                                                          \

@@ -10,64 +10,16 @@
 
 #include "base/math.h"
 #include "base/status.h"
-#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/card_schedule.h"
-#include "compiler/te/graph.h"
-#include "compiler/te/lower.h"
-#include "compiler/te/schedule.h"
 #include "isa/granularity.h"
-#include "isa/levels.h"
 #include "kernels/te/depthwise.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/slice_program.h"
 #include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
-
-using ir::Expr;
-using ir::Type;
-using te::Axis;
-using te::Schedule;
-using te::Tensor;
-
-// Groups side by side that the tensor unit convolves as one: a slice of the image's channels with filters that have
-// zeros where a channel is of another group.
-struct Slices {
-  int64_t count = 0;        // of the image
-  int64_t merged = 1;       // groups of a slice
-  int64_t in = 0, out = 0;  // channels of a slice
-  // Of each filter what is in WMEM at a time: rows and columns of the window, and input channels. All of it, or where
-  // that is too much, parts whose sums are added up.
-  int64_t part_rows = 0, part_columns = 0, part_channels = 0;
-
-  Slices(const GroupedConv& k, int64_t groups, const isa::Machine& m)
-      : count(k.groups / groups),
-        merged(groups),
-        in(groups * k.group_ci()),
-        out(groups * k.group_co()),
-        part_rows(k.kh),
-        part_columns(k.kw),
-        part_channels(in) {
-    // Merged groups are small, and are made in two places in turn.
-    const auto is_too_much = [&] { return merged == 1 && WmemBytes(k) > m.wmem_bytes(); };
-    if (is_too_much()) part_rows = 1;
-    if (is_too_much()) part_columns = 1;
-    for (int64_t cut = 2; is_too_much() && cut <= in; ++cut) {
-      if (in % cut == 0) part_channels = in / cut;
-    }
-  }
-
-  int64_t parts(const GroupedConv& k) const {
-    return k.kh / part_rows * (k.kw / part_columns) * (in / part_channels);
-  }
-  // Of a part of the filters of a slice, zeros included.
-  int64_t WmemBytes(const GroupedConv& k) const {
-    const int64_t elements = part_rows * part_columns * part_channels;
-    return RoundUp(out, isa::kTensorLanes) *
-           RoundUp(elements * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
-  }
-};
 
 // The ways to merge groups: until inputs or outputs of a slice are more than the tensor unit's lanes. Products with
 // zeros change no sums of integers; of floats they do (0 times infinity), so that each group is a slice.
@@ -145,30 +97,6 @@ TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine
   return needs;
 }
 
-// How the cores of a card share a grouped convolution.
-struct Sharing {
-  enum class Kind : uint8_t {
-    kVector,  // depthwise, by the vector unit
-    kTiles,   // slices, all of a tile, one after the other
-    kShared,  // cores of a cluster share its slices; image and results go by way of SMEM
-  };
-  Kind kind = Kind::kVector;
-  te::CardChoice vector = {};  // kVector: of its program
-  GridTiling tiling = {};      // kShared: the rows of a cluster and of a core
-  int64_t merged = 0;          // groups of a slice
-  int64_t across = 1;          // kShared: cores that share the slices
-  double cycles = 0;
-  ScheduleChoice choice = {};
-
-  // kShared: slices of a core.
-  int64_t OwnSlices(const Slices& t) const { return t.count / across; }
-  // Where half of the lanes or more are no channels. Rows of biases have to be whole groups of the vector unit.
-  bool Gathers(const GroupedConv& k, const Slices& t) const {
-    return kind == Kind::kShared && 2 * t.out <= isa::kTensorLanes &&
-           (!k.bias || OwnSlices(t) * t.out % isa::kVectorGroup == 0);
-  }
-};
-
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
 // Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
@@ -244,198 +172,6 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   cost.Lane(), cost.Add("queues", mapping::kWaits, get("sync.drain"));
   return cost;
 }
-
-// [tensor-program groups begin]
-// The filters of slices. Those of merged groups are made in NMEM: zeros with the groups' filters on the diagonal, from
-// `f`, which is there.
-struct Filters {
-  Tensor diagonal;  // in NMEM; none if no groups are merged
-  Tensor filters;   // (slices * out, kh, kw, in)
-};
-Filters MergedFilters(te::Graph& g, const GroupedConv& k, const Slices& t, const Tensor& f) {
-  const int64_t gci = k.group_ci(), gco = k.group_co();
-  Filters result;
-  result.diagonal =
-      g.Compute("D", {t.count, t.merged, gco, k.kh, k.kw, t.merged, gci}, [&](const te::Axes& at) {
-        const Expr channel = (at[0] * t.merged + at[1]) * gco + at[2];
-        return te::Select(ir::Eq(at[1], at[5]), f(channel, at[3], at[4], at[6]), 0.0);
-      });
-  result.filters = g.Compute("W", {t.count * t.out, k.kh, k.kw, t.in}, [&](const te::Axes& at) {
-    return result.diagonal(at[0] / t.out, at[0] % t.out / gco, at[0] % gco, at[1], at[2],
-                           at[3] / gci, at[3] % gci);
-  });
-  return result;
-}
-
-// Sums of a slice, added up by parts of its filters, of which one is in WMEM at a time.
-void AddUpParts(Schedule& s, const Slices& t, const Tensor& sums, te::Stage& reader,
-                const Axis& slice, const Tensor& filters) {
-  te::Stage& stage = s[sums].ComputeAt(reader, slice).SetScope(isa::kNmem);
-  auto [row, r] = stage.Split(stage.reduce_axis(0), t.part_rows);
-  auto [column, c] = stage.Split(stage.reduce_axis(1), t.part_columns);
-  auto [channel, i] = stage.Split(stage.reduce_axis(2), t.part_channels);
-  const Axis first = stage.axis(0);
-  stage.Reorder(
-      {row, column, channel, first, stage.axis(1), stage.axis(2), stage.axis(3), r, c, i});
-  stage.Pragma(first, "conv_acc").PragmaInit(first, "fill");
-  s[filters].ComputeAt(stage, channel).SetScope(isa::kWmem);
-  s[filters].Pragma(s[filters].axis(0), "memcpy");
-}
-
-// The tensors of a plan by the tensor unit, and their schedule.
-class SliceProgram {
- public:
-  SliceProgram(const GroupedConv& k, const Sharing& plan, const isa::Machine& m)
-      : k_(k),
-        plan_(plan),
-        m_(m),
-        t_(k, plan.merged, m),
-        is_shared_(plan.kind == Sharing::Kind::kShared),
-        is_merged_(t_.merged > 1),
-        gathers_(plan.Gathers(k, t_)),
-        g_("conv2d") {}
-
-  absl::StatusOr<ir::Function> Build() {
-    const Tensor y = Express();
-    Schedule s(y);
-    ReadCloser(s);
-    std::tie(cid_, row_) = s[y].Split(s[y].axis(0), plan_.tiling.cluster_rows);
-    s[y].Bind(cid_, isa::kClusterAxis);
-    is_shared_ ? ShareSlices(s, y) : TileRows(s, y);
-    PlaceSlices(s, is_shared_ ? s[whole_] : s[y]);
-    return Lower(s);
-  }
-
- private:
-  // Image, slices, filters, sums and what follows them; the results on chip, and as they are stored.
-  Tensor Express() {
-    x_ = g_.Placeholder("X", {k_.h, k_.w, k_.ci}, k_.in);
-    f_ = g_.Placeholder("F", {k_.co, k_.kh, k_.kw, k_.group_ci()}, k_.in);
-    const Tensor b = k_.bias ? g_.Placeholder("B", {k_.co}, k_.sum) : Tensor();
-    padded_ = Padded(g_, k_, x_);
-    part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in},
-                       [&](Expr slice, Expr y, Expr column, Expr i) {
-                         return padded_(y, column, slice * t_.in + i);
-                       });
-    merged_ = is_merged_ ? MergedFilters(g_, k_, t_, f_) : Filters{.diagonal = {}, .filters = f_};
-    const te::ReduceAxis r = g_.ReduceAxisOf("r", k_.kh), w = g_.ReduceAxisOf("s", k_.kw);
-    const te::ReduceAxis i = g_.ReduceAxisOf("i", t_.in);
-    const te::Shape out = {k_.ho(), k_.wo(), t_.count, t_.out};
-    sums_ = g_.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
-      const Expr value =
-          part_(slice, y * k_.stride + r * k_.dilation, column * k_.stride + w * k_.dilation, i);
-      const Expr weight = merged_.filters(slice * t_.out + c, r, w, i);
-      return te::ReduceSum(To(k_.sum, value) * To(k_.sum, weight), r, w, i);
-    });
-    biases_ = b ? g_.Reshape(b, {t_.count, t_.out}) : b;
-    const auto copy = [&](const char* name, const Tensor& from) {
-      return g_.Compute(name, out, [&](const te::Axes& at) { return from(at); });
-    };
-    gathered_ = gathers_ ? copy("SG", sums_) : sums_;
-    steps_ = Append(g_, k_, gathered_, biases_);
-    whole_ = copy("YW", steps_.tensors.empty() ? gathered_ : steps_.tensors.back());
-    return copy("Y", whole_);
-  }
-
-  // Copies of inputs in memories of the card.
-  void ReadCloser(Schedule& s) {
-    const int64_t filter_bytes = k_.co * k_.kh * k_.kw * k_.group_ci() * ir::ByteSize(k_.in);
-    const bool by_smem = !is_merged_ && !is_shared_ && filter_bytes <= m_.smem_bytes();
-    if (by_smem) shared_filters_ = s.CacheRead(f_, isa::kSmem);
-    if (is_merged_) near_filters_ = s.CacheRead(f_, isa::kNmem);
-    filters_ =
-        is_merged_ ? merged_.filters : s.CacheRead(by_smem ? shared_filters_ : f_, isa::kWmem);
-    if (is_shared_) image_ = s.CacheRead(x_, isa::kSmem);
-    if (biases_) near_biases_ = s.CacheRead(biases_, isa::kNmem);
-  }
-
-  static void At(Schedule& s, te::Stage& reader, const Axis& axis, const Tensor& tensor,
-                 std::string_view scope, std::string_view instruction) {
-    s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
-  }
-
-  // The memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
-  void ShareSlices(Schedule& s, const Tensor& y) {
-    s[y].Pragma(row_, "memcpy");
-    At(s, s[y], cid_, image_, isa::kSmem, "memcpy");
-    te::Stage& results = s[whole_].ComputeAt(s[y], cid_).SetScope(isa::kSmem);
-    auto [core_row, yy] = results.Split(results.axis(0), plan_.tiling.core_rows);
-    auto [core_slice, own] = results.Split(results.axis(2), plan_.OwnSlices(t_));
-    const Axis column = results.axis(1), c = results.axis(3);
-    if (gathers_) {
-      results.Reorder({core_row, core_slice, yy, column, own, c});
-    } else {
-      results.Reorder({core_row, core_slice, own, yy, column, c});
-    }
-    tid_ = results.Fuse(core_row, core_slice);
-    results.Bind(tid_, isa::kCoreAxis).Pragma(yy, "memcpy");
-    At(s, results, tid_, padded_, isa::kNmem, pragma::kPad);
-    slice_ = own;
-    if (!gathers_) return;
-    te::Stage& gathered = s[gathered_];
-    slice_ = gathered.axis(2);
-    gathered.Reorder({slice_, gathered.axis(0), gathered.axis(1), gathered.axis(3)});
-    At(s, results, tid_, gathered_, isa::kNmem, "memcpy");
-  }
-
-  // Clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and the
-  // results are stored between those of the other slices.
-  void TileRows(Schedule& s, const Tensor& y) {
-    auto [core, core_y] = s[y].Split(row_, plan_.tiling.core_rows);
-    auto [tile_row, yy] = s[y].Split(core_y, plan_.tiling.rows);
-    auto [tile_column, xx] = s[y].Split(s[y].axis(1), plan_.tiling.columns);
-    s[y].Reorder({cid_, core, tile_row, tile_column, yy, xx});
-    const Axis tile = s[y].Fuse(tile_row, tile_column);
-    tid_ = core;
-    s[y].Bind(tid_, isa::kCoreAxis).Pragma(yy, "memcpy");
-    if (shared_filters_) At(s, s[y], cid_, shared_filters_, isa::kSmem, "memcpy");
-    At(s, s[y], tile, padded_, isa::kNmem, pragma::kPad);
-    te::Stage& results = s[whole_].ComputeAt(s[y], tile).SetScope(isa::kNmem);
-    slice_ = results.axis(2);
-    results.Reorder({slice_, results.axis(0), results.axis(1), results.axis(3)});
-    results.Pragma(results.axis(0), "memcpy");
-    s[padded_].DoubleBuffer();
-    s[whole_].DoubleBuffer();
-  }
-
-  // What is done slice by slice, and with the sums. `of_core`: the stage that has the loop over cores.
-  void PlaceSlices(Schedule& s, te::Stage& of_core) {
-    te::Stage& results = s[whole_];
-    te::Stage& by_slices = gathers_ ? s[gathered_] : results;
-    if (is_merged_) {
-      At(s, of_core, tid_, near_filters_, isa::kNmem, "memcpy");
-      At(s, by_slices, slice_, merged_.diagonal, isa::kNmem, pragma::kPad);
-      s[merged_.diagonal].DoubleBuffer();
-    }
-    if (is_merged_ || is_shared_) s[filters_].DoubleBuffer();
-    At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
-    if (t_.parts(k_) > 1) {
-      AddUpParts(s, t_, sums_, by_slices, slice_, filters_);
-    } else {
-      At(s, by_slices, slice_, filters_, isa::kWmem, "memcpy");
-      At(s, by_slices, slice_, sums_, isa::kNmem, "conv");
-    }
-    const Axis& epilogue = gathers_ ? tid_ : slice_;
-    if (near_biases_) At(s, results, epilogue, near_biases_, isa::kNmem, "memcpy");
-    for (size_t j = 0; j < steps_.tensors.size(); ++j) {
-      At(s, results, epilogue, steps_.tensors[j], isa::kNmem, steps_.instructions[j]);
-    }
-    ReusePlaces(s, gathered_, steps_);
-  }
-
-  const GroupedConv& k_;
-  const Sharing& plan_;
-  const isa::Machine& m_;
-  const Slices t_;
-  const bool is_shared_, is_merged_, gathers_;
-  te::Graph g_;
-  Tensor x_, f_, padded_, part_, sums_, biases_, gathered_, whole_;
-  Filters merged_;
-  EpilogueSteps steps_;
-  Tensor shared_filters_, near_filters_, filters_, image_, near_biases_;
-  Axis cid_, row_, tid_, slice_;
-};
-// [tensor-program groups end]
 
 // Cycles before the first tile in which filters come: each core loads those that it merges; others come by way of SMEM
 // once.
@@ -601,7 +337,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
   ASSIGN_OR_RETURN(const Plans plans, PlansOf(k, c, target));
   const Sharing& first = plans.list[0];
   if (first.kind == Sharing::Kind::kVector) return BuildDepthwise(k, *plans.vector, first.vector);
-  return SliceProgram(k, first, m).Build();
+  return ConvolveSlices(k, first, m);
 }
 
 absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
