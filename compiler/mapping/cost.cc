@@ -311,8 +311,9 @@ class StreamCost {
     const auto add_step = [&] { cost_.Lane(), AddCompute(), AddMoved(); };
     const double in_run = steps_ / runs_;
     AddWaits(steps_ + runs_, wait);
-    if (runs_ > 1)
+    if (runs_ > 1) {
       cost_.Phase("first weights of a block", runs_ - 1), AddFirstOfBlock(BlockToSmem());
+    }
     cost_.Phase("second load", runs_), in_run > 1 ? AddLoadAndCopy() : AddCopy();
     if (in_run > 2) cost_.Phase("steps", runs_ * (in_run - 2)), AddLoadAndCopy(), add_step();
     if (in_run > 1) cost_.Phase("last step but one", runs_), AddCopy(), add_step();
@@ -396,8 +397,8 @@ class StreamCost {
   const double pieces_;
   const double outputs_, cluster_outputs_;  // of a step, or piece, of a core; of a cluster
   const double steps_;
-  const double
-      runs_;  // of steps in which loads overlap sums: between blocks whose sums are in parts none do
+  // Of steps in which loads overlap sums: between blocks whose sums are in parts none do.
+  const double runs_;
   const bool is_alone_;  // WMEM has room for one block
   double cluster_segments_ = 1, core_segments_ = 1, image_segments_ = 1;
   CostParts cost_;

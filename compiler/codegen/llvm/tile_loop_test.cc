@@ -58,6 +58,26 @@ int64_t Calls(const std::string& text, const std::string& intrinsic) {
   return Count(text, StrCat("call void @llvm.x86.", intrinsic, "("));
 }
 
+// Values of the program on this machine and on one without tiles, for no and several iterations.
+void MustAgree(const std::string& text, int threads) {
+  const ir::Function function = ir::ParseFunction(text).value();
+  for (const char* cpu : {"", "x86-64-v4"}) {
+    const auto compiled = Compile(function, {.threads = threads, .cpu = cpu, .wide_vectors = true});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    for (const int64_t n : {0, 1, 5}) {
+      ir::RandomArgumentOptions options;
+      options.scalars["n"] = ir::Argument::Int(n);
+      const auto arguments = ir::RandomArguments::Draw(function, 1, options);
+      ASSERT_TRUE(arguments.ok()) << arguments.status();
+      ASSERT_EQ(
+          ir::Disagreement(function, *arguments, [&](auto list) { return (*compiled)->Run(list); }),
+          "")
+          << "on '" << cpu << "', n = " << n << "\n"
+          << text;
+    }
+  }
+}
+
 TEST(TileLoopTest, SumsStayInRegisters) {
   // One operand type on both sides: in either order.
   for (const bool swaps : {false, true}) {
@@ -161,22 +181,7 @@ TEST(TileLoopTest, SumsOfFloats) {
     GTEST_SKIP() << "this machine has no tiles of bf16 (AMX), or the system does not give them";
   }
   for (const std::string& text : {FloatProgram(""), FloatProgram(zeros), FloatProgram(other)}) {
-    const ir::Function function = ir::ParseFunction(text).value();
-    for (const char* cpu : {"", "x86-64-v4"}) {
-      const auto compiled = Compile(function, {.cpu = cpu, .wide_vectors = true});
-      ASSERT_TRUE(compiled.ok()) << compiled.status();
-      for (const int64_t n : {0, 1, 5}) {
-        ir::RandomArgumentOptions options;
-        options.scalars["n"] = ir::Argument::Int(n);
-        const auto arguments = ir::RandomArguments::Draw(function, 1, options);
-        ASSERT_TRUE(arguments.ok()) << arguments.status();
-        ASSERT_EQ(ir::Disagreement(function, *arguments,
-                                   [&](auto list) { return (*compiled)->Run(list); }),
-                  "")
-            << "on '" << cpu << "', n = " << n << "\n"
-            << text;
-      }
-    }
+    MustAgree(text, /*threads=*/0);
   }
 }
 
@@ -210,22 +215,7 @@ TEST(TileLoopTest, ComputesTheMeaning) {
       "}\n"));
   for (const std::string& text : programs) {
     EXPECT_GE(Calls(Emitted(text, "sapphirerapids"), "tdpbssd"), 1) << text;
-    const ir::Function function = ir::ParseFunction(text).value();
-    for (const char* cpu : {"", "x86-64-v4"}) {
-      const auto compiled = Compile(function, {.threads = 2, .cpu = cpu, .wide_vectors = true});
-      ASSERT_TRUE(compiled.ok()) << compiled.status();
-      for (const int64_t n : {0, 1, 5}) {
-        ir::RandomArgumentOptions options;
-        options.scalars["n"] = ir::Argument::Int(n);
-        const auto arguments = ir::RandomArguments::Draw(function, 1, options);
-        ASSERT_TRUE(arguments.ok()) << arguments.status();
-        ASSERT_EQ(ir::Disagreement(function, *arguments,
-                                   [&](auto list) { return (*compiled)->Run(list); }),
-                  "")
-            << "on '" << cpu << "', n = " << n << "\n"
-            << text;
-      }
-    }
+    MustAgree(text, /*threads=*/2);
   }
 }
 
