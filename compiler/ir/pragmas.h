@@ -44,7 +44,7 @@ namespace polynao::pragma {
     "The buffer may get several copies, so that an iteration can load while another computes.",   \
     "compiler/te/lower.cc",                                                                       \
     "compiler/passes/pipeline.cc compiler/passes/pipeline_body.cc "                              \
-    "compiler/passes/pipeline_emit.cc")                                                                \
+    "compiler/passes/pipeline_emit.cc compiler/passes/turns.cc")                                      \
   X(kNoPartition, "no_partition", "",                                                             \
     "any statement",                                                                              \
     "Its bounds and conditions are evaluated at run time: no loop is split along them.",          \

@@ -4,7 +4,7 @@
 
 namespace polynao::mapping {
 
-CardFacts::CardFacts(const isa::Machine& m) : channel_map(m) {
+CardFacts::CardFacts(const isa::Machine& m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   clusters = m.clusters();
   cores = m.cores_per_cluster();

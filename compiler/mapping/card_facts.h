@@ -4,14 +4,9 @@
 
 #include <cstdint>
 
-#include "isa/channel_map.h"
 #include "isa/machine.h"
 
 namespace polynao::mapping {
-
-// What several clusters get of GMEM's rate: their streams meet in the DRAM's banks. Simulated transfers of ResNet-50's
-// layers take 1.0 times what bytes / rate says with one cluster, 1.03 to 1.13 with more.
-inline constexpr double kTogether = 0.92;
 
 // Sizes in bytes, rates in bytes a cycle, times in cycles; docs/timing.md says what each parameter does. To find a
 // parameter by name would take longer than to compute with it.
@@ -20,7 +15,6 @@ struct CardFacts {
 
   int64_t clusters, cores;  // cores of a cluster, without its memory core
   int64_t nmem_bytes, wmem_bytes, smem_bytes;
-  isa::ChannelMap channel_map;
   bool has_cache;
   double gmem;   // of all channels
   double link;   // of one cluster, in each direction

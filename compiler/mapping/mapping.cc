@@ -39,6 +39,7 @@ std::map<std::string, int64_t> Mapping::Values() const {
           {"parts", parts},
           {"pieces", pieces},
           {"results_by_smem", results_by_smem},
+          {"turns", turns},
           {"weights_by_smem", weights_by_smem}};
 }
 
@@ -82,6 +83,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
                  .parts = values["parts"],
                  .image_in_parts = values["image_in_parts"] != 0,
                  .pieces = values["pieces"],
+                 .turns = values["turns"],
                  .weights_by_smem = values["weights_by_smem"] != 0,
                  .image_by_smem = values["image_by_smem"] != 0,
                  .results_by_smem = values["results_by_smem"] != 0};
@@ -96,21 +98,34 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
           : RoundUp(CeilDiv(layer.channels, m.channel_clusters), isa::kTensorLanes);
   s.clusters = CeilDiv(layer.rows, s.cluster_rows) * m.channel_clusters;
   s.core_columns = CeilDiv(layer.columns, m.columns_apart);
-  s.core_rows =
-      CeilDiv(s.cluster_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
+  s.turn_rows = CeilDiv(s.cluster_rows, m.turns);
+  s.core_rows = CeilDiv(s.turn_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
+  const auto equal_runs = [&](int64_t n) {
+    int64_t runs = std::min(n, card.cores);
+    while (n % runs != 0) --runs;
+    return runs;
+  };
+  s.storing_cores = equal_runs(s.turn_rows);
+  const bool are_equal = layer.rows % s.cluster_rows == 0 && s.cluster_rows % s.turn_rows == 0;
+  s.equal_turns =
+      are_equal && s.turn_rows % s.core_rows == 0 && layer.columns % s.core_columns == 0;
+  if (const int64_t runs = equal_runs(s.turn_rows * layer.columns);
+      are_equal && runs > s.storing_cores) {
+    s.stores_pixels = true;
+    s.storing_cores = runs;
+  }
   s.steps = CeilDiv(s.cluster_channels, m.across * m.block) * m.parts;
+  s.core_channels = s.steps / m.parts * m.block;
   s.pixels = s.core_rows * s.core_columns;
   s.piece_pixels = CeilDiv(s.core_rows, m.pieces) * s.core_columns;
   s.lanes = RoundUp(m.block, isa::kTensorLanes);
   const int64_t pixel = layer.input_channels * layer.element_bytes;
   s.core_image_bytes =
       layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
-  s.cluster_image_bytes =
-      layer.image_rows.Of(s.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
   s.core_loaded_bytes =
       layer.image_rows.LoadedOf(s.core_rows) * layer.image_columns.LoadedOf(s.core_columns) * pixel;
-  s.cluster_loaded_bytes = layer.image_rows.LoadedOf(s.cluster_rows) *
-                           layer.image_columns.LoadedOf(layer.columns) * pixel;
+  s.cluster_loaded_bytes =
+      layer.image_rows.LoadedOf(s.turn_rows) * layer.image_columns.LoadedOf(layer.columns) * pixel;
   const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
@@ -134,7 +149,7 @@ int64_t WeightCopies(const CardFacts& card, const Shares& s) {
 namespace {
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m, const Shares& s) {
-  const int64_t cluster_outputs = s.cluster_rows * layer.columns * s.cluster_channels;
+  const int64_t cluster_outputs = s.turn_rows * layer.columns * s.cluster_channels;
   const int64_t image = m.image_in_parts ? s.part_image_bytes : s.core_image_bytes;
   Needs needs;
   needs.nmem =
@@ -144,17 +159,18 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m, const
                         m.results_by_smem || layer.in_blocks || m.pieces > 1 ? 2 : 1);
   // Sums of all rows besides; what takes their place in one piece, does not in several.
   if (m.pieces > 1) needs.nmem += OnChip(s.pixels * s.lanes * 4);
+  const int64_t copies = m.turns > 1 ? 2 : 1;  // of what comes and goes by way of SMEM
   if (m.results_by_smem) {
-    needs.smem +=
-        OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
+    needs.smem += copies * (OnChip(cluster_outputs * layer.result_bytes) +
+                            OnChip(cluster_outputs * s.loaded_bytes));
   } else {
     const int64_t outputs = s.pixels * RoundUp(s.cluster_channels, isa::kVectorGroup);
     needs.nmem += OnChip(outputs * s.loaded_bytes);
     if (!m.StoresBlocks(layer)) needs.nmem += OnChip(outputs * layer.result_bytes);
   }
-  needs.wmem = WeightCopies(card, s) * OnChip(s.lanes * s.pitch);
+  needs.wmem = (m.turns > 1 ? s.steps : WeightCopies(card, s)) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
-  if (m.image_by_smem) needs.smem += OnChip(s.cluster_loaded_bytes);
+  if (m.image_by_smem) needs.smem += copies * OnChip(s.cluster_loaded_bytes);
   return needs;
 }
 
@@ -206,7 +222,14 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
                   "results are stored "
                   "together");
   }
-  if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
+  if (m.turns < 1 || CeilDiv(shares.cluster_rows, shares.turn_rows) != m.turns) {
+    return StrCat("turns = ", m.turns, " of ", shares.cluster_rows, " rows");
+  }
+  if (m.turns > 1 && (m.parts > 1 || m.weights_by_smem || !m.image_by_smem || !m.results_by_smem)) {
+    return StrCat("turns = ", m.turns,
+                  ": expected whole filters, image and results by way of SMEM, weights not");
+  }
+  if (m.parts == 1 && m.turns == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
   if (layer.in_blocks && m.results_by_smem) {

@@ -34,6 +34,10 @@ struct Mapping {
   // Equal runs of a core's rows in which whole sums are worked on and leave, one after the other. Several only of sums
   // that are added up part by part, for all rows together.
   int64_t pieces = 1;
+  // Runs of a cluster's rows that come one after the other while the weights of all its channels stay: the memory core
+  // brings the image of the next run and stores the results of the one before. Of several, filters are whole, image and
+  // results go by way of SMEM, weights do not, and a core's channels stand side by side: all its blocks.
+  int64_t turns = 1;
   // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to
   // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
   bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
@@ -47,7 +51,7 @@ struct Mapping {
   bool operator==(const Mapping&) const = default;
 
   // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 image_in_parts=0 parts=1 pieces=1
-  // results_by_smem=1 weights_by_smem=0": all names in the order of the alphabet.
+  // results_by_smem=1 turns=1 weights_by_smem=0": all names in the order of the alphabet.
   std::string Text() const;
   std::map<std::string, int64_t> Values() const;
 };
@@ -58,16 +62,22 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text);
 
 // What a cluster and a core have of rows, columns and channels, and of bytes.
 struct Shares {
-  int64_t cluster_rows = 0, cluster_channels = 0, core_rows = 0, core_columns = 0;
+  int64_t cluster_rows = 0, cluster_channels = 0, core_columns = 0;
+  int64_t turn_rows = 0, core_rows = 0;  // in a turn: of a cluster, of a core
+  // Of turns: whether all are alike, for all cores; cores that store the results of one, equal runs of rows or pixels.
+  bool equal_turns = false;
+  int64_t storing_cores = 1;
+  bool stores_pixels = false;
   int64_t clusters = 0;           // that have rows
   int64_t steps = 0;              // blocks of channels times parts of filters
   int64_t pixels = 0, lanes = 0;  // of a step of a core
   int64_t piece_pixels = 0;       // that are worked on at a time when sums are whole
-  int64_t cluster_image_bytes = 0, core_image_bytes = 0;    // with margins of zeros
-  int64_t cluster_loaded_bytes = 0, core_loaded_bytes = 0;  // without
+  // Of a turn, with margins of zeros, and without.
+  int64_t core_image_bytes = 0, cluster_loaded_bytes = 0, core_loaded_bytes = 0;
   int64_t part_image_bytes = 0;  // of a step, if the image comes in parts
   int64_t part_pixel_bytes = 0;  // and of a pixel of it
   int64_t weight_bytes = 0;      // of a step of a core
+  int64_t core_channels = 0;     // whole blocks of them
   int64_t pitch = 0;             // of a filter, or of its part, in WMEM
   int64_t loaded_bytes = 0;      // of elementwise inputs, for one element
 };
@@ -87,8 +97,8 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m);
 // at the end.
 CostParts CostOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
-// No mapping that differs from `m` in its block alone takes less: bytes that cross GMEM and SMEM, and sums of the
-// busiest core.
+// No mapping that differs from `m` in its block and pieces alone takes less: bytes that cross GMEM and SMEM, and sums
+// of the busiest core.
 double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 }  // namespace polynao::mapping

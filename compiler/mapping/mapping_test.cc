@@ -76,11 +76,11 @@ TEST(MappingTest, TextIsReadBack) {
                      .results_by_smem = true};
   EXPECT_EQ(m.Text(),
             "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 "
-            "image_in_parts=0 parts=3 pieces=2 results_by_smem=1 weights_by_smem=1");
+            "image_in_parts=0 parts=3 pieces=2 results_by_smem=1 turns=1 weights_by_smem=1");
   EXPECT_EQ(*ParseMapping(m.Text()), m);
   EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
                           "columns_apart=2 image_by_smem=0 channel_clusters=4 parts=3 "
-                          "pieces=2 image_in_parts=0"),
+                          "pieces=2 turns=1 image_in_parts=0"),
             m);
 }
 
@@ -210,6 +210,46 @@ TEST(MappingTest, PiecesOverlap) {
               HasSubstr("pieces = 4 of 14 rows of a core: expected a divisor"));
   EXPECT_THAT(WhyNot(layer, card, {.across = 4, .pieces = 2, .results_by_smem = true}),
               HasSubstr("1 if sums are not in parts"));
+}
+
+// A product whose bytes take longer than its sums: between turns the image comes and results leave, weights stay.
+TEST(MappingTest, TurnsOverlap) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  Layer layer = Conv();
+  layer.image_rows = layer.image_columns = {.whole = 14, .inside = 14};
+  layer.is_padded = false;
+  layer.channels = 1024;
+  layer.filter_bytes = layer.filter_pitch = 256;
+  layer.loaded = {2};
+  Mapping m = {.across = 4, .block = 256, .image_by_smem = true, .results_by_smem = true};
+  const double at_once = CostOf(layer, card, m).cycles();
+  const Needs needs = NeedsOf(layer, card, m);
+  m.turns = 7;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  const Shares shares = SharesOf(layer, card, m);
+  EXPECT_EQ(shares.turn_rows, 2);
+  EXPECT_EQ(shares.core_rows, 2);
+  EXPECT_EQ(shares.pixels, 28);
+  // Two copies of each seventh; weights are there once.
+  EXPECT_EQ(NeedsOf(layer, card, m).smem, needs.smem * 2 / 7);
+  EXPECT_EQ(NeedsOf(layer, card, m).wmem, 256 * 256);
+  EXPECT_EQ(needs.wmem, 2 * 256 * 256);
+  // The results of six turns, 802,816 bytes of all, leave beside what comes.
+  EXPECT_LT(CostOf(layer, card, m).cycles(), at_once - 2000);
+  m.turns = 6;
+  EXPECT_EQ(WhyNot(layer, card, m), "turns = 6 of 14 rows");
+  m.turns = 5;  // three rows in each but the last, which has two
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  // The weights of all blocks.
+  m.block = 64;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  EXPECT_EQ(NeedsOf(layer, card, m).wmem, 256 * 256);
+  m.weights_by_smem = true;
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("weights not"));
+  EXPECT_THAT(WhyNot(layer, card, {.block = 1024, .turns = 2, .results_by_smem = true}),
+              HasSubstr("image and results by way of SMEM"));
 }
 
 // Results that lie in blocks of channels: cores that share channels need no SMEM, nor do clusters store pixel by pixel.

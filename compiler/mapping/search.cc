@@ -14,7 +14,8 @@ namespace {
 // The order of Mapping::Values.
 auto ValuesOf(const Mapping& m) {
   return std::tuple(m.across, m.block, m.channel_clusters, m.columns_apart, m.image_by_smem,
-                    m.image_in_parts, m.parts, m.pieces, m.results_by_smem, m.weights_by_smem);
+                    m.image_in_parts, m.parts, m.pieces, m.results_by_smem, m.turns,
+                    m.weights_by_smem);
 }
 
 bool IsBefore(const Ranked& a, const Ranked& b) {
@@ -30,7 +31,7 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
 }
 
 // More have more latencies than they overlap work.
-constexpr int64_t kMostPieces = 8;
+constexpr int64_t kMostPieces = 8, kMostTurns = 32;
 
 // All mappings but for their blocks and pieces.
 std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
@@ -51,6 +52,12 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
             m.image_in_parts = part.channels > 0;
             branches.push_back(m);
           }
+          if (m.weights_by_smem || !m.image_by_smem || !m.results_by_smem) continue;
+          m.parts = 1, m.image_in_parts = false;
+          const int64_t rows = SharesOf(layer, card, m).cluster_rows;
+          for (m.turns = 2; m.turns <= std::min(rows, kMostTurns); ++m.turns) {
+            if (CeilDiv(rows, CeilDiv(rows, m.turns)) == m.turns) branches.push_back(m);
+          }
         }
       }
     }
@@ -64,10 +71,10 @@ template <typename MayGain, typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const MayGain& may_gain,
                   const Visit& visit) {
   const int64_t apart = m.channel_clusters * m.across;
-  // Filters in parts are of all channels, if the image is there.
   const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
-  for (m.block = m.parts == 1 || m.image_in_parts ? isa::kTensorLanes : most; m.block <= most;
-       m.block += isa::kTensorLanes) {
+  // Filters in parts are of all channels, if the image is there.
+  const bool is_one = m.parts > 1 && !m.image_in_parts;
+  for (m.block = is_one ? most : isa::kTensorLanes; m.block <= most; m.block += isa::kTensorLanes) {
     const int64_t rows = m.parts == 1 ? 1 : SharesOf(layer, card, m).core_rows;
     for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); ++m.pieces) {
       if (rows % m.pieces != 0 || (m.pieces > 1 && !may_gain(m))) continue;

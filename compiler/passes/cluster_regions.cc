@@ -7,6 +7,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/turns.h"
 #include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
@@ -185,7 +186,7 @@ absl::StatusOr<bool> ClusterRegions(ir::Function& function, const Target& target
     status.Update(regions.status());
     return regions.ok() ? *regions : s;
   };
-  const Stmt body = visit(function.body);
+  const Stmt body = ArrangeTurns(visit(function.body), target);
   RETURN_IF_ERROR(status);
   const bool changed = body != function.body;
   function.body = body;

@@ -188,6 +188,16 @@ class BodyReader {
       unit.stage = Stage::kFetch;
       unit.queue = *queue;
     }
+    // What all cores have computed leaves by all cores.
+    const auto is_shared = [&](Buffer buffer) {
+      return is_own(buffer) && buffer->scope == isa::kSmem;
+    };
+    if (only_moves && queue == isa::Queue::kIo && !unit.reads.empty() &&
+        std::all_of(unit.reads.begin(), unit.reads.end(), is_shared) &&
+        std::none_of(unit.writes.begin(), unit.writes.end(), is_own)) {
+      unit.stage = Stage::kStore;
+      unit.queue = *queue;
+    }
     body_.units.push_back(std::move(unit));
     return true;
   }

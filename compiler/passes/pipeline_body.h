@@ -29,7 +29,7 @@ constexpr size_t Index(Stage stage) { return static_cast<size_t>(stage); }
 
 // A queued instruction; or, in the body of a loop of a cluster, a nest: a loop over its cores. A nest
 // counts as an instruction of the compute queue; one that only copies from the body's buffers in smem to others of the
-// body as one of the move queue.
+// body as one of the move queue, one that only stores these as one of the io queue.
 struct Unit {
   std::string name;
   bool is_nest = false;

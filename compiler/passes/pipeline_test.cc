@@ -397,6 +397,23 @@ TEST(PipelineTest, BlocksOfAClusterThatAreStored) {
   }
 }
 
+// What the cores have computed together they store together, while they compute on the next block.
+TEST(PipelineTest, BlocksOfAClusterThatItsCoresStore) {
+  constexpr char kBack[] =
+      " thread (tid, 2) {"
+      " memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256 + tid * 128], &R[tid * 128], 128, 1, 0,"
+      " 0) }";
+  for (int n = 2; n <= 7; ++n) {
+    SCOPED_TRACE(n);
+    ir::Function f = ParseOrDie(Blocks(StrCat(n), kBack));
+    std::vector<PipelineDecision> decisions;
+    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+    ASSERT_EQ(decisions.size(), 2u);
+    EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
+    After(Blocks(StrCat(n), kBack));
+  }
+}
+
 // What cores only copy out of the block of SMEM is a stage: the next block's copy, while they compute on this one.
 TEST(PipelineTest, BlocksOfAClusterThatAreFetched) {
   const std::string text =

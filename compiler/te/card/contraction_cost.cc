@@ -1,7 +1,6 @@
 // Cycles of a tile of a contraction group: sums and elementwise work, what comes and leaves, and how these overlap.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -38,47 +37,28 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
 }
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
-  const double rate = card_.gmem / static_cast<double>(card_.channel_map.channels());
   const int64_t apart = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
-  double cycles = 0;
-  std::vector<int64_t> bytes(static_cast<size_t>(card_.channel_map.channels()));
-  const int64_t interleave = card_.channel_map.interleave();
-  for (int64_t step = 0; step < tiles; ++step) {
-    std::fill(bytes.begin(), bytes.end(), 0);
-    for (int64_t cluster = 0; cluster < card_.clusters; ++cluster) {
-      const int64_t tile = (step + cluster * t.rotation) % tiles;
-      for (int64_t core = 0; core < card_.cores; ++core) {
-        const int64_t place = core / t.across;
+  int64_t bytes = 0;
+  for (int64_t cluster = 0; cluster < card_.clusters; ++cluster) {
+    for (int64_t core = 0; core < card_.cores; ++core) {
+      const int64_t place = core / t.across;
+      for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
                               place / apart * t.core_rows + tile / tiles_across * t.rows;
         const int64_t x = place % apart * t.core_columns + tile % tiles_across * t.columns;
         if (first >= rows() || x >= columns()) continue;
         for (const Moved& part : moved) {
           if (part.by_memory_core && core > 0) continue;
-          const int64_t clipped = std::min(part.rows, (rows() - first) * part.row_step);
-          for (int64_t row = 0; row < clipped; ++row) {
-            int64_t at = ((first * part.row_step + row) * part.width + x * part.column_step) *
-                         part.pixel_bytes;
-            int64_t left = std::min(part.columns, (columns() - x) * part.column_step) * part.bytes;
-            // A row of a block of channels lies where its pixels are; their
-            // gaps do not matter here.
-            while (left > 0) {
-              const int64_t run = std::min(left, interleave - at % interleave);
-              bytes[static_cast<size_t>(card_.channel_map.ChannelOf(at))] += run;
-              at += run;
-              left -= run;
-            }
-          }
+          bytes += std::min(part.rows, (rows() - first) * part.row_step) *
+                   std::min(part.columns, (columns() - x) * part.column_step) * part.bytes;
         }
       }
     }
-    const int64_t all = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
-    cycles += std::max(static_cast<double>(*std::max_element(bytes.begin(), bytes.end())) / rate,
-                       static_cast<double>(all) / card_.links);
   }
-  return cycles;
+  // Cores drift apart, so that channels are busy alike in the end.
+  return static_cast<double>(bytes) / std::min(card_.gmem, card_.links);
 }
 
 // How often a core waits in each tile: for loads, for computation, for stores. With this and kCoresInStep the model's
@@ -121,7 +101,6 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
   } else {
     consider(filters / r.io_port, mapping::kIoDma);
   }
-  times.bytes /= mapping::kTogether;
   times.load = times.bytes + r.latency;
   if (!t.weights_by_smem) return times;
   times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
@@ -223,7 +202,6 @@ class ContractionGroup::TileCost {
   // `in_blocks`: a block's channels lie side by side.
   void MoveTile(Queue& queue, size_t k, Type type, double at_once, bool in_blocks = false) {
     const Shape extents = ExtentsOf(k);
-    const Shape& whole = group_.levels_[k].steps.domain;
     // Channels of a block are segments of their own.
     const bool is_part = k == 0 && t_.block < group_.channels() && !in_blocks;
     const int64_t blocks = in_blocks ? Lanes(extents.back()) / isa::kTensorLanes : 1;
@@ -234,14 +212,11 @@ class ContractionGroup::TileCost {
     Move(queue, bytes, Rounds(is_one, segments, at_once), card_.io_port);
     const bool has_columns = group_.channel() == 2;
     const int64_t columns = has_columns ? extents[1] : 1;
-    moved_.push_back(
-        {.rows = extents[0],
-         .columns = columns,
-         .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
-         .column_step = std::max<int64_t>(1, columns / t_.columns),
-         .width = has_columns ? whole[1] : 1,
-         .pixel_bytes = (in_blocks ? extents.back() : whole.back()) * ir::ByteSize(type),
-         .bytes = extents.back() * ir::ByteSize(type)});
+    moved_.push_back({.rows = extents[0],
+                      .columns = columns,
+                      .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
+                      .column_step = std::max<int64_t>(1, columns / t_.columns),
+                      .bytes = extents.back() * ir::ByteSize(type)});
   }
 
   void CountElementwise(size_t k) {
@@ -311,8 +286,6 @@ class ContractionGroup::TileCost {
                       .columns = columns,
                       .row_step = std::max<int64_t>(1, step / t_.rows),
                       .column_step = std::max<int64_t>(1, columns / t_.columns),
-                      .width = has_columns ? source[1] : 1,
-                      .pixel_bytes = source.back() * element,
                       .bytes = source.back() * element,
                       .by_memory_core = t_.image_by_smem});
     first_bytes_ += static_cast<double>(image_bytes) / (t_.image_by_smem ? cores_ : 1);

@@ -162,15 +162,13 @@ class ContractionGroup {
   int64_t RowStep(const Tiling& t) const;
   bool CanStay(const Tiling& t) const;
   Needs NeedsOf(const Tiling& t) const;
-  // A part of a tensor in GMEM that a tile loads or stores: for the pixel (y,
-  // x) of the output the bytes from (y * row_step * width + x * column_step) *
-  // pixel_bytes on, for `rows` rows.
+  // A part of a tensor in GMEM that a tile loads or stores: for the pixel (y, x) of the output `rows` x `columns` from
+  // (y * row_step, x * column_step) on, `bytes` of each.
   struct Moved {
-    int64_t rows, columns, row_step, column_step, width, pixel_bytes, bytes;
+    int64_t rows, columns, row_step, column_step, bytes;
     bool by_memory_core = false;  // once for all cores of a cluster
   };
-  // Cycles for which the busiest channel of GMEM serves all tiles of a block of
-  // channels, summed over the steps.
+  // Cycles for which GMEM serves all tiles of a block of channels.
   double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
   // Cycles by the cost model, exact if they are at most `limit`; else a lower bound.
   mapping::CostParts Cost(const Tiling& t, double limit) const;

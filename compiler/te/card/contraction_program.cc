@@ -91,6 +91,7 @@ class ContractionGroup::Builder {
         dense;  // the same if it is padded, or a copy of results without gaps
   };
 
+  bool has_turns() const { return t_.stream && t_.stream->turns > 1; }
   // The output is [channels / 64][rows][columns][64].
   bool in_blocks() const { return group_.extras_.in_blocks; }
   Tensor Blocks(const std::function<Expr(const Axes&)>& element) {
@@ -274,7 +275,7 @@ class ContractionGroup::Builder {
   struct Loops {
     Axis block, tid, tile;
     Axis sums = {};     // in which they are computed, for all steps that read them
-    Axis cluster = {};  // if weights stream
+    Axis cluster = {};  // or its turns, if weights stream
   };
   Loops TileOutput(Schedule& s) const {
     if (t_.stream) return StreamOutput(s);
@@ -338,10 +339,22 @@ class ContractionGroup::Builder {
       cid = y.Fuse(cid, cid_channel);
     }
     y.Bind(cid, isa::kClusterAxis);
+    Axis turn = cid;
+    if (has_turns()) std::tie(turn, row) = y.Split(row, CeilDiv(t_.cluster_rows, t_.stream->turns));
     Stage& shared = t_.stream->results_by_smem ? whole : y;  // by the cores
     if (t_.stream->results_by_smem) {
+      if (has_turns()) {
+        // By cores: one transfer of the memory core waits for the other.
+        const mapping::Shares shares =
+            mapping::SharesOf(*group_.StreamLayer(), group_.card_, *t_.stream);
+        if (shares.stores_pixels) row = y.Fuse(row, ColumnsOf(y));
+        Axis core;
+        std::tie(core, row) = y.SplitParts(row, shares.storing_cores);
+        y.Bind(core, isa::kCoreAxis);
+      }
       y.Pragma(row, "memcpy");
-      whole.ComputeAt(y, cid).SetScope(isa::kSmem);
+      whole.ComputeAt(y, turn).SetScope(isa::kSmem);
+      if (has_turns()) whole.DoubleBuffer();
       row = whole.axis(0), c = whole.axis(group_.channel());
     }
     auto [core_row, yy] = shared.Split(row, t_.core_rows);
@@ -356,7 +369,14 @@ class ContractionGroup::Builder {
       cores.push_back(core_column), inside.push_back(xx);
     }
     Axis blocks;
-    if (t_.stream->results_by_smem) {
+    if (has_turns()) {
+      // A core's weights stand side by side.
+      const int64_t all = t_.stream->across * t_.block;
+      Axis core_channel;
+      std::tie(core_channel, c) = shared.Split(c, CeilDiv(t_.cluster_channels, all) * t_.block);
+      cores.push_back(core_channel);
+      std::tie(blocks, c) = shared.Split(c, t_.block);
+    } else if (t_.stream->results_by_smem) {
       std::tie(blocks, c) = shared.Split(c, t_.stream->across * t_.block);
       Axis core_channel;
       std::tie(core_channel, c) = shared.Split(c, t_.block);
@@ -391,7 +411,7 @@ class ContractionGroup::Builder {
     }
     loops.block = loops.sums = blocks;
     loops.tile = piece ? piece : blocks;
-    loops.cluster = cid;
+    loops.cluster = turn;
     return loops;
   }
 
@@ -438,6 +458,7 @@ class ContractionGroup::Builder {
       Stage& stage = s[part];
       if (t_.stream->results_by_smem) {
         stage.ComputeAt(s[y_], loops.cluster).SetScope(isa::kSmem);
+        if (has_turns()) stage.DoubleBuffer();
       } else {
         stage.ComputeAt(s[y_], loops.tid).SetScope(isa::kNmem);
       }
@@ -447,11 +468,16 @@ class ContractionGroup::Builder {
       Stage& image = s[shared_image_];
       image.ComputeAt(s[y_], t_.stream ? loops.cluster : loops.tile).SetScope(isa::kSmem);
       image.Pragma(image.axis(0), "memcpy");
-      if (!t_.stream) image.DoubleBuffer();
+      if (!t_.stream || has_turns()) image.DoubleBuffer();
     }
     const int64_t depth = t_.depth > 0 ? t_.depth : StreamDepth(t_, group_.levels_[0].contraction);
     if (depth > 0) part_ = CutSums(s, loops, depth);
     for (const auto& [shared, near] : weights) {
+      if (has_turns()) {
+        s[near].ComputeAt(s[whole_], loops.tid).SetScope(isa::kWmem);
+        s[near].Pragma(s[near].axis(0), "memcpy");
+        continue;
+      }
       if (t_.stream) {
         Stage& user = part_ ? s[levels_[0].values[group_.levels_[0].contracted]] : s[whole_];
         const Axis& loop = part_ ? part_ : loops.block;
@@ -548,7 +574,7 @@ class ContractionGroup::Builder {
       compute_part(tensors.image, "memcpy");
     } else if (tensors.image) {
       compute(tensors.image, t_.stream.has_value(), "memcpy");
-      if (!t_.stream) s[tensors.image].DoubleBuffer();
+      if (!t_.stream || has_turns()) s[tensors.image].DoubleBuffer();
     }
     const std::vector<int> places = group_.Places(level);
     std::vector<bool> is_place(places.size());
@@ -572,7 +598,8 @@ class ContractionGroup::Builder {
       if (t_.stream) {
         const bool is_loaded = t_.stream->results_by_smem && step.tensor != nullptr && !is_sums;
         // One block or piece leaves while the next one is computed.
-        const bool is_one_of_many = t_.stream->pieces > 1 || (in_blocks() && t_.stream->parts == 1);
+        const bool is_one_of_many =
+            t_.stream->pieces > 1 || has_turns() || (in_blocks() && t_.stream->parts == 1);
         const bool leaves = is_one_of_many && i == level.steps.result;
         if (is_loaded || leaves) s[tensors.values[i]].DoubleBuffer();
         continue;

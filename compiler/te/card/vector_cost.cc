@@ -515,8 +515,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const mapping::CardFacts& card = group_.card_;
     const int64_t pieces = CeilDiv(group_.output_.shape()[t_.split], ClusterExtents()[t_.split]);
     const auto clusters = static_cast<double>(std::min(card.clusters, pieces));
-    const double port =
-        std::min({card.memory_core_port, card.link, card.gmem * mapping::kTogether / clusters});
+    const double port = std::min({card.memory_core_port, card.link, card.gmem / clusters});
     const std::string_view binds =
         port < std::min(card.memory_core_port, card.link) ? mapping::kGmem : mapping::kMemoryCore;
     const double trip = card.io_start + card.latency + card.dram_latency + card.drain;
@@ -569,8 +568,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   double OwnLoads() const {
     if (needs_.moved_bytes == 0) return 0;
     const mapping::CardFacts& card = group_.card_;
-    const double share =
-        std::min(card.gmem * mapping::kTogether / static_cast<double>(needs_.cores), card.io_port);
+    const double share = std::min(card.gmem / static_cast<double>(needs_.cores), card.io_port);
     const double segments =
         static_cast<double>(needs_.load_segments) * card.gmem_latency / card.strided_reads;
     const double bytes = static_cast<double>(needs_.moved_bytes) / share;

@@ -1,0 +1,251 @@
+#include "compiler/passes/turns.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/pragmas.h"
+#include "compiler/ir/visit.h"
+#include "compiler/target/core_roles.h"
+#include "isa/levels.h"
+
+namespace polynao {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using Buffers = absl::flat_hash_set<Buffer>;
+
+bool IsOfCore(Buffer buffer) { return buffer->scope == isa::kNmem || buffer->scope == isa::kWmem; }
+bool IsAllocation(Stmt s) {
+  return s.Is(StmtKind::kAllocate) || (s.Is(StmtKind::kPragma) && s.body().Is(StmtKind::kAllocate));
+}
+
+// A statement between allocations, and what it accesses.
+struct Item {
+  Stmt stmt;
+  Buffers reads, writes;
+  bool allocates = false;
+  bool is_known = true;  // no other effects
+};
+
+// One loop around loops over cores.
+class Turns {
+ public:
+  Turns(Stmt loop, const Target& target) : loop_(loop), c_(loop.context()), target_(target) {}
+
+  Stmt Arranged() {
+    if (!FindCoreLoops(loop_.body()) || cores_.empty()) return loop_;
+    const Item all = ItemOf(loop_.body());
+    if (!all.is_known) return loop_;
+    written_ = all.writes;
+    std::vector<Stmt> before;
+    Buffers kept;
+    for (const Stmt& cores : cores_) {
+      FindAllocations(cores.body(), {});
+      items_ = Items(cores.body());
+      if (const Stmt hoisted = Take(cores, Invariant(), kept)) before.push_back(hoisted);
+      Fetch fetch;
+      fetch.stmt = Take(cores, Fetches(), fetch.buffers);
+      if (fetch.stmt) fetches_[cores] = fetch;
+    }
+    if (gone_.empty()) return loop_;
+    before.push_back(ir::MapChildren(loop_, [this](Stmt s) { return Rest(s); }));
+    return Around(before, kept);
+  }
+
+ private:
+  // Memory of a core.
+  struct Allocation {
+    Stmt pragma;  // null, or that around it, which allows several copies
+    Buffer buffer;
+  };
+  // What stands in front of a loop over cores, and what it fills.
+  struct Fetch {
+    Stmt stmt;
+    Buffers buffers;
+  };
+
+  // Returns false if something stands around a loop over cores but allocations.
+  bool FindCoreLoops(Stmt s) {
+    if (IsCoreLoop(s)) {
+      cores_.push_back(s);
+      return true;
+    }
+    if (s.Is(StmtKind::kAllocate)) of_turn_.insert(s.buffer());
+    if (!s.Is(StmtKind::kSeq) && !IsAllocation(s)) return !ir::AnyStmt(s, IsCoreLoop);
+    const auto& children = s.children();
+    return std::all_of(children.begin(), children.end(),
+                       [this](Stmt child) { return FindCoreLoops(child); });
+  }
+
+  void FindAllocations(Stmt s, Stmt pragma) {
+    if (!s.Is(StmtKind::kSeq) && !IsAllocation(s)) return;
+    if (s.Is(StmtKind::kAllocate) && IsOfCore(s.buffer())) {
+      allocations_.push_back({pragma, s.buffer()});
+      if (!pragma) kept_once_.insert(s.buffer());
+      if (pragma && pragma.name() == pragma::kDoubleBuffer) kept_twice_.insert(s.buffer());
+    }
+    for (Stmt child : s.children()) {
+      FindAllocations(child, s.Is(StmtKind::kPragma) ? s : Stmt());
+    }
+  }
+
+  std::vector<Item> Items(Stmt s) const {
+    if (!s.Is(StmtKind::kSeq) && !IsAllocation(s)) return {ItemOf(s)};
+    std::vector<Item> items;
+    for (Stmt child : s.children()) {
+      for (Item& item : Items(child)) items.push_back(std::move(item));
+    }
+    return items;
+  }
+
+  void AddCall(Expr call, Item& item) const {
+    const isa::Instruction* instruction = target_.instructions->Find(call.name());
+    if (instruction == nullptr || instruction->queue == isa::Queue::kNone) {
+      item.is_known = false;
+      return;
+    }
+    for (const isa::Operand& operand : instruction->operands) {
+      if (operand.kind != isa::OperandKind::kAddress) continue;
+      const Buffer buffer(call.operand(operand.param).buffer());
+      if (operand.is_read) item.reads.insert(buffer);
+      if (operand.is_written) item.writes.insert(buffer);
+    }
+  }
+  Item ItemOf(Stmt root) const {
+    Item item;
+    item.stmt = root;
+    ir::ForEachStmt(root, [&](Stmt s) {
+      if (s.Is(StmtKind::kEvaluate)) AddCall(s.value(), item);
+      if (s.Is(StmtKind::kStore)) item.writes.insert(Buffer(s.buffer()));
+      item.allocates = item.allocates || s.Is(StmtKind::kAllocate);
+      return true;
+    });
+    ir::ForEachExprIn(root, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) item.reads.insert(Buffer(e.buffer()));
+    });
+    return item;
+  }
+
+  // The largest set of items that hold(item) and write nothing but `buffers`, of which no other item is a writer, and,
+  // if `alone`, read nothing that others write in a turn.
+  template <typename Holds>
+  std::vector<bool> Largest(const Buffers& buffers, bool alone, const Holds& holds) const {
+    std::vector<bool> goes;
+    for (const Item& item : items_) {
+      goes.push_back(!item.allocates && !item.writes.empty() && !gone_.contains(item.stmt) &&
+                     holds(item) &&
+                     std::all_of(item.writes.begin(), item.writes.end(),
+                                 [&](Buffer b) { return buffers.contains(b); }));
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      Buffers by_others;
+      for (size_t i = 0; i < items_.size(); ++i) {
+        if (!goes[i]) by_others.insert(items_[i].writes.begin(), items_[i].writes.end());
+      }
+      for (size_t i = 0; i < items_.size(); ++i) {
+        if (!goes[i]) continue;
+        goes[i] =
+            std::none_of(items_[i].writes.begin(), items_[i].writes.end(),
+                         [&](Buffer b) { return by_others.contains(b); }) &&
+            (!alone || std::none_of(items_[i].reads.begin(), items_[i].reads.end(), [&](Buffer b) {
+              return by_others.contains(b) || (!buffers.contains(b) && written_.contains(b));
+            }));
+        changed = changed || !goes[i];
+      }
+    }
+    return goes;
+  }
+  std::vector<bool> Invariant() const {
+    return Largest(kept_once_, true,
+                   [this](const Item& item) { return !ir::UsesVar(item.stmt, loop_.var()); });
+  }
+  // A store to the turn's SMEM may stand before a fetch.
+  std::vector<bool> Fetches() const {
+    Buffers stored;
+    for (const Item& item : items_) stored.insert(item.writes.begin(), item.writes.end());
+    return Largest(kept_twice_, false, [&](const Item& item) {
+      return !item.reads.empty() &&
+             std::all_of(item.reads.begin(), item.reads.end(), [&](Buffer b) {
+               return b->scope == isa::kSmem && of_turn_.contains(b) && !stored.contains(b);
+             });
+    });
+  }
+
+  // The items' statements, which go elsewhere with what they write, `buffers`, in a loop over the same cores; null if
+  // there are none.
+  Stmt Take(Stmt loop, const std::vector<bool>& goes, Buffers& buffers) {
+    std::vector<Stmt> taken;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (!goes[i]) continue;
+      taken.push_back(items_[i].stmt);
+      gone_.insert(items_[i].stmt);
+      moved_.insert(items_[i].writes.begin(), items_[i].writes.end());
+      buffers.insert(items_[i].writes.begin(), items_[i].writes.end());
+    }
+    if (taken.empty()) return {};
+    // The loop that stays keeps the variable.
+    return ir::CloneWithFreshBindings(
+        c_.For(loop.var(), loop.min(), loop.extent(), c_.Seq(taken), loop.for_kind(), loop.name()));
+  }
+  Stmt Around(const std::vector<Stmt>& stmts, const Buffers& buffers) const {
+    Stmt result = c_.Seq(stmts);
+    for (size_t i = allocations_.size(); i-- > 0;) {
+      const auto& [pragma, buffer] = allocations_[i];
+      if (!buffers.contains(buffer)) continue;
+      result = c_.Allocate(buffer, result);
+      if (pragma) result = c_.Rebuild(pragma, pragma.operands(), {result});
+    }
+    return result;
+  }
+
+  Stmt Rest(Stmt s) const {
+    if (s.Is(StmtKind::kSeq)) {
+      std::vector<Stmt> rest;
+      for (Stmt child : s.children()) {
+        if (!gone_.contains(child)) rest.push_back(Rest(child));
+      }
+      return c_.Seq(rest);
+    }
+    if (gone_.contains(s)) return c_.Nop();
+    if (IsAllocation(s)) {
+      const Stmt allocate = s.Is(StmtKind::kPragma) ? s.body() : s;
+      if (moved_.contains(allocate.buffer())) return Rest(allocate.body());
+    }
+    if (!IsAllocation(s) && !IsCoreLoop(s)) return s;
+    const Stmt rest = ir::MapChildren(s, [this](Stmt child) { return Rest(child); });
+    const auto fetch = fetches_.find(s);
+    return fetch == fetches_.end() ? rest
+                                   : Around({fetch->second.stmt, rest}, fetch->second.buffers);
+  }
+
+  const Stmt loop_;
+  ir::Context& c_;
+  const Target& target_;
+  std::vector<Stmt> cores_;  // loops over them
+  Buffers of_turn_;          // allocated in the loop, outside of those
+  Buffers written_;          // in a turn
+  std::vector<Allocation> allocations_;
+  Buffers kept_once_, kept_twice_;  // of the allocations, those without and with several copies
+  std::vector<Item> items_;         // of a loop over cores
+  Buffers moved_;                   // whose allocations go elsewhere
+  absl::flat_hash_set<Stmt> gone_;
+  absl::flat_hash_map<Stmt, Fetch> fetches_;  // by the loop over cores
+};
+
+}  // namespace
+
+Stmt ArrangeTurns(Stmt s, const Target& target) {
+  if (IsCoreLoop(s) || !ir::AnyStmt(s, IsCoreLoop)) return s;
+  s = ir::MapChildren(s, [&](Stmt child) { return ArrangeTurns(child, target); });
+  if (!s.Is(StmtKind::kFor) || s.for_kind() != ir::ForKind::kSerial) return s;
+  return Turns(s, target).Arranged();
+}
+
+}  // namespace polynao
