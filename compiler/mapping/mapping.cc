@@ -168,7 +168,9 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m, const
     needs.nmem += OnChip(outputs * s.loaded_bytes);
     if (!m.StoresBlocks(layer)) needs.nmem += OnChip(outputs * layer.result_bytes);
   }
-  needs.wmem = (m.turns > 1 ? s.steps : WeightCopies(card, s)) * OnChip(s.lanes * s.pitch);
+  // Of all blocks, each bank has a filter of each; the last block is read as so many whole banks from its first filter.
+  needs.wmem = m.turns > 1 ? OnChip(s.steps * s.lanes * s.pitch + (s.steps - 1) * s.pitch)
+                           : WeightCopies(card, s) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
   if (m.image_by_smem) needs.smem += copies * OnChip(s.cluster_loaded_bytes);
   return needs;

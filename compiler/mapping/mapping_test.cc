@@ -245,7 +245,7 @@ TEST(MappingTest, TurnsOverlap) {
   // The weights of all blocks.
   m.block = 64;
   EXPECT_EQ(WhyNot(layer, card, m), "");
-  EXPECT_EQ(NeedsOf(layer, card, m).wmem, 256 * 256);
+  EXPECT_EQ(NeedsOf(layer, card, m).wmem, 256 * 256 + 3 * 256);
   m.weights_by_smem = true;
   EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("weights not"));
   EXPECT_THAT(WhyNot(layer, card, {.block = 1024, .turns = 2, .results_by_smem = true}),

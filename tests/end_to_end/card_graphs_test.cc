@@ -405,6 +405,21 @@ TEST(CardGraphsTest, RandomColumnSums) {
   });
 }
 
+// Five rows on six cores: the last one computed with a row that nobody had loaded (POLYNAO_SEED=277123538).
+TEST(CardGraphsTest, AnIdleCoreRunsNoScalarCode) {
+  const isa::Machine machine = TestMachine("mlu270", {"card.clusters=3", "cluster.cores=2"});
+  Graph g("rows");
+  const Tensor x = g.Placeholder("X", {5, 12, 24}, Type::kF16);
+  const te::ReduceAxis i = g.ReduceAxisOf("i", 5), j = g.ReduceAxisOf("j", 12);
+  const Tensor sum =
+      g.Compute("S", {24}, [&](Expr c) { return te::ReduceSum(SmallInteger(x(i, j, c)), i, j); });
+  const Tensor y = g.Compute("Y", x.shape(), [&](Expr r, Expr s, Expr c) {
+    return g.context().Cast(Type::kF16, g.context().Cast(Type::kF32, x(r, s, c)) * sum(c));
+  });
+  Exceptions with_parts;
+  MustAgree(y, machine, 0, 1, with_parts);
+}
+
 // Sums of a convolution's results are taken along with it: the results cross GMEM twice, not three times.
 TEST(CardGraphsTest, SumsAreTakenAlong) {
   const isa::Machine machine = TestMachine("mlu270");

@@ -1,0 +1,53 @@
+#include "compiler/passes/idle_cores.h"
+
+#include <string>
+
+#include "base/text.h"
+#include "compiler/passes/pass_test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+absl::StatusOr<bool> Skip(ir::Function& f) {
+  const ir::Stmt body = SkipScalarCodeOfIdleCores(f.body, TestTarget());
+  const bool changed = body != f.body;
+  f.body = body;
+  return changed;
+}
+
+// Five rows on six cores; `store` puts Y somewhere.
+std::string Rows(std::string_view store, std::string_view work = "Y[i] = X[i] + i8(1)") {
+  return RunPass(
+      StrCat("func f(A: i8[320] in, B: i8[384] out) { thread (cid, 3) { thread (tid, 2) {"
+             " allocate X: i8[64] @nmem allocate Y: i8[64] @nmem"
+             " memcpy.i8.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+             " for (i, 0, 64) { ",
+             work, " } ", store, " } } }"),
+      Skip, TestTarget());
+}
+constexpr std::string_view kGuard = "if (cid * 2 + tid < 5) {\n        for (i, 0, 64) {";
+
+TEST(IdleCoresTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
+  constexpr std::string_view kStore =
+      "if (cid * 2 + tid < 5) {"
+      " memcpy.i8.gmem.nmem.async(&B[cid * 128 + tid * 64], &Y[0], 64, 1, 0, 0) }";
+  EXPECT_THAT(Rows(kStore), HasSubstr(kGuard));
+  // Others see what every core stores; or one store under another condition.
+  EXPECT_THAT(Rows("memcpy.i8.gmem.nmem.async(&B[cid * 128 + tid * 64], &Y[0], 64, 1, 0, 0)"),
+              Not(HasSubstr("if")));
+  EXPECT_THAT(Rows(StrCat(kStore, " if (tid < 1) { B[cid] = Y[3] }")), Not(HasSubstr(kGuard)));
+  // A nest that stores to GMEM itself.
+  EXPECT_THAT(Rows(kStore, "B[cid * 128 + tid * 64 + i] = X[i]"), Not(HasSubstr(kGuard)));
+  // The other side of a condition.
+  EXPECT_THAT(Rows("if (cid * 2 + tid < 5) { } else {"
+                   " memcpy.i8.gmem.nmem.async(&B[0], &Y[0], 64, 1, 0, 0) }"),
+              Not(HasSubstr(kGuard)));
+}
+
+}  // namespace
+}  // namespace polynao
