@@ -29,6 +29,11 @@ bool IsSize(const std::string& name) {
   return sizes->contains(name);
 }
 
+// What is listed once: all numbers of turns but one are one kind.
+std::pair<std::string, int64_t> KindOf(const std::string& name, int64_t value) {
+  return {name, name == "turns" ? std::min<int64_t>(value, 2) : value};
+}
+
 std::set<std::string> NamesOf(const ScheduleChoice& choice) {
   std::set<std::string> names;
   for (const auto& [name, value] : choice) names.insert(name);
@@ -65,14 +70,15 @@ absl::Status AddOthers(const kernels::Operator& op, const std::vector<RankedSche
   // By what they are, in the order of `all`, which is the compiler's.
   std::map<ScheduleChoice, std::pair<std::set<std::string>, double>> found;
   std::set<std::set<std::string>> kinds = {names};
-  std::set<std::pair<std::string, int64_t>> seen(taken.begin(), taken.end());
+  std::set<std::pair<std::string, int64_t>> seen;
+  for (const auto& [name, value] : taken) seen.insert(KindOf(name, value));
   for (const RankedSchedule& schedule : all) {
     if (schedule.choice == taken) continue;
     const std::set<std::string> own = NamesOf(schedule.choice);
     if (kinds.insert(own).second) found[schedule.choice] = {{""}, schedule.cycles};
     if (own != names) continue;
     for (const auto& [name, value] : schedule.choice) {
-      if (IsSize(name) || !seen.emplace(name, value).second) continue;
+      if (IsSize(name) || !seen.insert(KindOf(name, value)).second) continue;
       auto& [what, cycles] = found[schedule.choice];
       what.insert(StrCat(name, "=", value));
       cycles = schedule.cycles;

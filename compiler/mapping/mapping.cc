@@ -231,6 +231,11 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     return StrCat("turns = ", m.turns,
                   ": expected whole filters, image and results by way of SMEM, weights not");
   }
+  if (const int64_t own = RoundUp(CeilDiv(cluster_channels, m.across), isa::kTensorLanes);
+      m.turns > 1 && shares.core_channels != own) {
+    return StrCat("turns = ", m.turns, ": block = ", m.block, " of a core's ", own,
+                  " channels, expected equal blocks");
+  }
   if (m.parts == 1 && m.turns == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }

@@ -246,6 +246,9 @@ TEST(MappingTest, TurnsOverlap) {
   m.block = 64;
   EXPECT_EQ(WhyNot(layer, card, m), "");
   EXPECT_EQ(NeedsOf(layer, card, m).wmem, 256 * 256 + 3 * 256);
+  m.block = 192;
+  EXPECT_EQ(WhyNot(layer, card, m),
+            "turns = 5: block = 192 of a core's 256 channels, expected equal blocks");
   m.weights_by_smem = true;
   EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("weights not"));
   EXPECT_THAT(WhyNot(layer, card, {.block = 1024, .turns = 2, .results_by_smem = true}),
