@@ -383,34 +383,21 @@ TEST(PipelineTest, BlocksOfACluster) {
   EXPECT_THAT(after, HasSubstr("    barrier.cluster()\n    thread (tid, 2) {\n"));
 }
 
+// By the memory core, or by all cores: what they have computed together, while they compute on the next block.
 TEST(PipelineTest, BlocksOfAClusterThatAreStored) {
-  constexpr char kBack[] =
-      " memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256], &R[0], 256, 1, 0, 0)";
-  for (int n = 2; n <= 7; ++n) {
-    SCOPED_TRACE(n);
-    ir::Function f = ParseOrDie(Blocks(StrCat(n), kBack));
-    std::vector<PipelineDecision> decisions;
-    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
-    ASSERT_EQ(decisions.size(), 2u);
-    EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
-    After(Blocks(StrCat(n), kBack));
-  }
-}
-
-// What the cores have computed together they store together, while they compute on the next block.
-TEST(PipelineTest, BlocksOfAClusterThatItsCoresStore) {
-  constexpr char kBack[] =
-      " thread (tid, 2) {"
-      " memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256 + tid * 128], &R[tid * 128], 128, 1, 0,"
-      " 0) }";
-  for (int n = 2; n <= 7; ++n) {
-    SCOPED_TRACE(n);
-    ir::Function f = ParseOrDie(Blocks(StrCat(n), kBack));
-    std::vector<PipelineDecision> decisions;
-    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
-    ASSERT_EQ(decisions.size(), 2u);
-    EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
-    After(Blocks(StrCat(n), kBack));
+  for (const std::string_view back :
+       {" memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256], &R[0], 256, 1, 0, 0)",
+        " thread (tid, 2) { memcpy.f16.gmem.smem.async("
+        "&E[cid * 2000 + b * 256 + tid * 128], &R[tid * 128], 128, 1, 0, 0) }"}) {
+    for (int n = 2; n <= 7; ++n) {
+      SCOPED_TRACE(StrCat(n, back));
+      ir::Function f = ParseOrDie(Blocks(StrCat(n), back));
+      std::vector<PipelineDecision> decisions;
+      EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+      ASSERT_EQ(decisions.size(), 2u);
+      EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
+      After(Blocks(StrCat(n), back));
+    }
   }
 }
 
