@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/idle_cores.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/scalar_code.h"
 #include "compiler/passes/turns.h"
 #include "compiler/target/core_roles.h"
 #include "isa/levels.h"
@@ -187,7 +187,7 @@ absl::StatusOr<bool> ClusterRegions(ir::Function& function, const Target& target
     status.Update(regions.status());
     return regions.ok() ? *regions : s;
   };
-  const Stmt body = ArrangeTurns(visit(SkipScalarCodeOfIdleCores(function.body, target)), target);
+  const Stmt body = ArrangeTurns(visit(DefineWhatScalarCodeReads(function.body, target)), target);
   RETURN_IF_ERROR(status);
   const bool changed = body != function.body;
   function.body = body;

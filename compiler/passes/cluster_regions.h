@@ -31,8 +31,8 @@ struct PassInfo;
 // Memory of a core that is allocated outside of a loop over cores is there once for each core, and each iteration sees
 // its own (docs/passes.md). Loops without such allocations stay the same nodes.
 //
-// Before this, scalar code of cores without work is skipped (idle_cores.h); behind it, loops around those over cores
-// are arranged (turns.h).
+// Before this, what scalar code of cores reads is defined (scalar_code.h); behind it, loops around those over cores are
+// arranged (turns.h).
 //
 // Errors name the statement: a loop, a condition, a value or a copy for the memory core that depends on the core.
 absl::StatusOr<bool> ClusterRegions(ir::Function& function, const Target& target);

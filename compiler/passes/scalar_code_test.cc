@@ -1,4 +1,4 @@
-#include "compiler/passes/idle_cores.h"
+#include "compiler/passes/scalar_code.h"
 
 #include <string>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 absl::StatusOr<bool> Skip(ir::Function& f) {
-  const ir::Stmt body = SkipScalarCodeOfIdleCores(f.body, TestTarget());
+  const ir::Stmt body = DefineWhatScalarCodeReads(f.body, TestTarget());
   const bool changed = body != f.body;
   f.body = body;
   return changed;
@@ -32,7 +32,7 @@ std::string Rows(std::string_view store, std::string_view work = "Y[i] = X[i] + 
 }
 constexpr std::string_view kGuard = "if (cid * 2 + tid < 5) {\n        for (i, 0, 64) {";
 
-TEST(IdleCoresTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
+TEST(ScalarCodeTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
   constexpr std::string_view kStore =
       "if (cid * 2 + tid < 5) {"
       " memcpy.i8.gmem.nmem.async(&B[cid * 128 + tid * 64], &Y[0], 64, 1, 0, 0) }";
@@ -47,6 +47,22 @@ TEST(IdleCoresTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
   EXPECT_THAT(Rows("if (cid * 2 + tid < 5) { } else {"
                    " memcpy.i8.gmem.nmem.async(&B[0], &Y[0], 64, 1, 0, 0) }"),
               Not(HasSubstr(kGuard)));
+}
+
+// What is loaded, and what a nest reads, is filled: whole groups by an instruction, the rest one by one.
+TEST(ScalarCodeTest, WhatItReadsIsFilled) {
+  const std::string text = RunPass(
+      "func f(A: i8[128] in, B: i8[100] out) { thread (cid, 1) { thread (tid, 1) {"
+      " allocate X: i8[100] @nmem allocate Z: i8[64] @nmem allocate Y: i8[100] @nmem"
+      " memcpy.i8.nmem.gmem.async(&X[0], &A[0], 50, 1, 0, 0)"
+      " maxs.i8(&Z[0], &X[0], i8(3), 64)"
+      " for (i, 0, 100) { Y[i] = X[i] + i8(1) }"
+      " memcpy.i8.gmem.nmem.async(&B[0], &Y[0], 50, 1, 0, 0) } } }",
+      Skip, TestTarget());
+  EXPECT_THAT(text, HasSubstr("allocate X: i8[100] @nmem\n      fill.i8(&X[0], i8(0), 64)\n"
+                              "      for (i, 64, 36) {\n        X[i] = 0\n      }\n"));
+  EXPECT_THAT(text, Not(HasSubstr("&Z[0], i8(0)")));
+  EXPECT_THAT(text, Not(HasSubstr("&Y[0], i8(0)")));
 }
 
 }  // namespace

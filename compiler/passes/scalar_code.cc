@@ -1,12 +1,16 @@
-#include "compiler/passes/idle_cores.h"
+#include "compiler/passes/scalar_code.h"
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
+#include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/core_roles.h"
+#include "isa/granularity.h"
 #include "isa/levels.h"
 
 namespace polynao {
@@ -115,8 +119,86 @@ class IdleCores {
   std::vector<Expr> around_;
 };
 
+// Fills memory of cores that scalar code may read.
+class Fills {
+ public:
+  explicit Fills(const Target& target) : target_(target) {}
+
+  Stmt Walk(Stmt s) {
+    if (!IsCoreLoop(s)) return ir::MapChildren(s, [this](Stmt child) { return Walk(child); });
+    read_.clear(), loaded_.clear();
+    ir::ForEachStmt(s, [this](Stmt x) {
+      Find(x);
+      return true;
+    });
+    if (read_.empty()) return s;
+    return ir::MapChildren(s, [this](Stmt child) { return Filled(child); });
+  }
+
+ private:
+  void Find(Stmt s) {
+    if (s.Is(StmtKind::kStore)) {
+      ir::ForEachExpr(s.value(), [this](Expr e) {
+        if (e.Is(ExprKind::kLoad) && IsOfCore(ir::Buffer(e.buffer()))) {
+          read_.insert(ir::Buffer(e.buffer()));
+        }
+      });
+    }
+    if (!s.Is(StmtKind::kEvaluate)) return;
+    const isa::Instruction* instruction = target_.instructions->Find(s.value().name());
+    if (instruction == nullptr || instruction->queue == isa::Queue::kNone ||
+        instruction->queue == isa::Queue::kCompute) {
+      return;
+    }
+    for (const isa::Operand& operand : instruction->operands) {
+      if (operand.kind != isa::OperandKind::kAddress || !operand.is_written) continue;
+      loaded_.insert(ir::Buffer(s.value().operand(operand.param).buffer()));
+    }
+  }
+
+  // All elements; those behind the last whole group of the vector unit one by one.
+  Stmt Fill(ir::Buffer buffer, ir::Context& c) const {
+    const Expr extent = buffer->extents[0];
+    const ir::Type index = extent.type();
+    const std::string name = StrCat("fill.", std::string(ir::TypeName(buffer->type)));
+    const bool has_instruction = target_.instructions->Find(name) != nullptr;
+    const int64_t count = extent.int_value();
+    const int64_t whole = has_instruction ? count / isa::kVectorGroup * isa::kVectorGroup : 0;
+    const Expr zero = c.Const(buffer->type, 0);
+    std::vector<Stmt> stmts;
+    if (whole > 0) {
+      stmts.push_back(c.Evaluate(c.Call(
+          ir::Type::kI32, name, {c.Address(buffer, {c.Int(index, 0)}), zero, c.I64(whole)})));
+    }
+    if (whole < count) {
+      const ir::Var i = c.NewVar("i", index);
+      stmts.push_back(
+          c.For(i, c.Int(index, whole), c.Int(index, count - whole), c.Store(buffer, {i}, zero)));
+    }
+    return c.Seq(stmts);
+  }
+
+  Stmt Filled(Stmt s) const {
+    const Stmt below = ir::MapChildren(s, [this](Stmt child) { return Filled(child); });
+    if (!s.Is(StmtKind::kAllocate)) return below;
+    const ir::Buffer buffer = s.buffer();
+    const bool is_needed =
+        buffer->scope == isa::kNmem && (read_.contains(buffer) || loaded_.contains(buffer));
+    if (!is_needed || buffer->extents.size() != 1 || !buffer->extents[0].Is(ExprKind::kIntImm)) {
+      return below;
+    }
+    ir::Context& c = s.context();
+    return c.Allocate(buffer, c.Seq({Fill(buffer, c), below.body()}));
+  }
+
+  const Target& target_;
+  absl::flat_hash_set<ir::Buffer> read_, loaded_;
+};
+
 }  // namespace
 
-Stmt SkipScalarCodeOfIdleCores(Stmt s, const Target& target) { return IdleCores(target).Walk(s); }
+Stmt DefineWhatScalarCodeReads(Stmt s, const Target& target) {
+  return Fills(target).Walk(IdleCores(target).Walk(s));
+}
 
 }  // namespace polynao
