@@ -188,7 +188,30 @@ class Fills {
       return below;
     }
     ir::Context& c = s.context();
-    return c.Allocate(buffer, c.Seq({Fill(buffer, c), below.body()}));
+    return c.Allocate(buffer, BeforeUse(below.body(), buffer, Fill(buffer, c)));
+  }
+
+  static bool Uses(Stmt s, ir::Buffer buffer) {
+    bool uses = ir::AnyStmt(
+        s, [&](Stmt x) { return x.Is(StmtKind::kStore) && ir::Buffer(x.buffer()) == buffer; });
+    ir::ForEachExprIn(s, [&](Expr e) {
+      uses = uses || (e.buffer() != nullptr && ir::Buffer(e.buffer()) == buffer);
+    });
+    return uses;
+  }
+  // In front of the first statement that uses the buffer, so that it lives no longer than before.
+  static Stmt BeforeUse(Stmt s, ir::Buffer buffer, Stmt fill) {
+    const auto is_allocation = [](Stmt x) {
+      return x.Is(StmtKind::kAllocate) ||
+             (x.Is(StmtKind::kPragma) && x.body().Is(StmtKind::kAllocate));
+    };
+    if (!s.Is(StmtKind::kSeq) && !is_allocation(s)) return s.context().Seq({fill, s});
+    bool done = false;
+    return ir::MapChildren(s, [&](Stmt child) {
+      if (done || !Uses(child, buffer)) return child;
+      done = true;
+      return BeforeUse(child, buffer, fill);
+    });
   }
 
   const Target& target_;
