@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/core_memory.h"
 #include "compiler/target/core_roles.h"
 #include "isa/granularity.h"
 #include "isa/levels.h"
@@ -20,10 +21,6 @@ using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
-
-bool IsOfCore(ir::Buffer buffer) {
-  return buffer->scope == isa::kNmem || buffer->scope == isa::kWmem;
-}
 
 class IdleCores {
  public:
@@ -201,11 +198,7 @@ class Fills {
   }
   // In front of the first statement that uses the buffer, so that it lives no longer than before.
   static Stmt BeforeUse(Stmt s, ir::Buffer buffer, Stmt fill) {
-    const auto is_allocation = [](Stmt x) {
-      return x.Is(StmtKind::kAllocate) ||
-             (x.Is(StmtKind::kPragma) && x.body().Is(StmtKind::kAllocate));
-    };
-    if (!s.Is(StmtKind::kSeq) && !is_allocation(s)) return s.context().Seq({fill, s});
+    if (!s.Is(StmtKind::kSeq) && !IsAllocation(s)) return s.context().Seq({fill, s});
     bool done = false;
     return ir::MapChildren(s, [&](Stmt child) {
       if (done || !Uses(child, buffer)) return child;

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/core_memory.h"
 #include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
@@ -19,11 +20,6 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 using Buffers = absl::flat_hash_set<Buffer>;
-
-bool IsOfCore(Buffer buffer) { return buffer->scope == isa::kNmem || buffer->scope == isa::kWmem; }
-bool IsAllocation(Stmt s) {
-  return s.Is(StmtKind::kAllocate) || (s.Is(StmtKind::kPragma) && s.body().Is(StmtKind::kAllocate));
-}
 
 // A statement between allocations, and what it accesses.
 struct Item {
