@@ -1,11 +1,13 @@
 #include "compiler/passes/cluster_regions.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/core_memory.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/scalar_code.h"
 #include "compiler/passes/turns.h"
@@ -45,15 +47,10 @@ class Regions {
 
   // Whether an instruction writes memory of the cluster that is allocated in the loop, or reads it.
   bool Touches(Stmt call, bool writes) const {
-    if (!call.Is(StmtKind::kEvaluate)) return false;
-    const isa::Instruction* instruction = target_.instructions->Find(call.value().name());
-    if (instruction == nullptr) return false;
-    for (const isa::Operand& operand : instruction->operands) {
-      if (operand.kind != isa::OperandKind::kAddress) continue;
-      if (!(writes ? operand.is_written : operand.is_read)) continue;
-      if (shared_.contains(Buffer(call.value().operand(operand.param).buffer()))) return true;
-    }
-    return false;
+    const std::vector<BufferOperand> operands = BufferOperands(call, target_);
+    return std::any_of(operands.begin(), operands.end(), [&](const BufferOperand& operand) {
+      return (writes ? operand.is_written : operand.is_read) && shared_.contains(operand.buffer);
+    });
   }
 
   // Statements that allocate or fill memory of the cluster, and those around them.

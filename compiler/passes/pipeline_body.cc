@@ -7,6 +7,7 @@
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/core_memory.h"
 #include "compiler/target/control.h"
 #include "compiler/target/core_roles.h"
 #include "isa/levels.h"
@@ -108,12 +109,10 @@ class BodyReader {
     return target_.instructions->Find(call.value().name());
   }
 
-  static void AddOperands(const isa::Instruction& instruction, Stmt call, Unit& unit) {
-    for (const isa::Operand& operand : instruction.operands) {
-      if (operand.kind != isa::OperandKind::kAddress) continue;
-      const Buffer buffer(call.value().operand(operand.param).buffer());
-      if (operand.is_read) unit.reads.push_back(buffer);
-      if (operand.is_written) unit.writes.push_back(buffer);
+  void AddOperands(Stmt call, Unit& unit) const {
+    for (const BufferOperand& operand : BufferOperands(call, target_)) {
+      if (operand.is_read) unit.reads.push_back(operand.buffer);
+      if (operand.is_written) unit.writes.push_back(operand.buffer);
     }
   }
 
@@ -127,7 +126,7 @@ class BodyReader {
     unit.queue = instruction->queue;
     unit.inner_loop = inner_loop;
     unit.branches = branches_;
-    AddOperands(*instruction, call, unit);
+    AddOperands(call, unit);
     if (unit.queue != isa::Queue::kCompute) {
       const auto is_outside = [&](Buffer buffer) {
         const std::optional<isa::Space> space = isa::ParseSpace(buffer->scope);
@@ -164,7 +163,7 @@ class BodyReader {
       if (s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kStore)) only_moves = false;
       if (!s.Is(StmtKind::kEvaluate)) return true;
       const isa::Instruction* instruction = Find(s);
-      if (instruction != nullptr) AddOperands(*instruction, s, unit);
+      AddOperands(s, unit);
       only_moves =
           only_moves && instruction != nullptr && !instruction->waits &&
           (instruction->queue == isa::Queue::kMove || instruction->queue == isa::Queue::kIo) &&

@@ -57,13 +57,11 @@ class IdleCores {
   bool WritesShared(Stmt s) const {
     if (s.Is(StmtKind::kStore)) return !IsOfCore(s.buffer());
     if (!s.Is(StmtKind::kEvaluate)) return false;
-    const isa::Instruction* instruction = target_.instructions->Find(s.value().name());
-    return instruction == nullptr ||
-           std::any_of(instruction->operands.begin(), instruction->operands.end(),
-                       [&](const isa::Operand& operand) {
-                         return operand.kind == isa::OperandKind::kAddress && operand.is_written &&
-                                !IsOfCore(ir::Buffer(s.value().operand(operand.param).buffer()));
-                       });
+    if (target_.instructions->Find(s.value().name()) == nullptr) return true;
+    const std::vector<BufferOperand> operands = BufferOperands(s, target_);
+    return std::any_of(operands.begin(), operands.end(), [](const BufferOperand& operand) {
+      return operand.is_written && !IsOfCore(operand.buffer);
+    });
   }
 
   void FindCommon(Stmt s) {
@@ -147,9 +145,8 @@ class Fills {
         instruction->queue == isa::Queue::kCompute) {
       return;
     }
-    for (const isa::Operand& operand : instruction->operands) {
-      if (operand.kind != isa::OperandKind::kAddress || !operand.is_written) continue;
-      loaded_.insert(ir::Buffer(s.value().operand(operand.param).buffer()));
+    for (const BufferOperand& operand : BufferOperands(s, target_)) {
+      if (operand.is_written) loaded_.insert(operand.buffer);
     }
   }
 

@@ -100,24 +100,19 @@ class Turns {
     return items;
   }
 
-  void AddCall(Expr call, Item& item) const {
-    const isa::Instruction* instruction = target_.instructions->Find(call.name());
-    if (instruction == nullptr || instruction->queue == isa::Queue::kNone) {
-      item.is_known = false;
-      return;
-    }
-    for (const isa::Operand& operand : instruction->operands) {
-      if (operand.kind != isa::OperandKind::kAddress) continue;
-      const Buffer buffer(call.operand(operand.param).buffer());
-      if (operand.is_read) item.reads.insert(buffer);
-      if (operand.is_written) item.writes.insert(buffer);
+  void AddCall(Stmt call, Item& item) const {
+    const isa::Instruction* instruction = target_.instructions->Find(call.value().name());
+    if (instruction == nullptr || instruction->queue == isa::Queue::kNone) item.is_known = false;
+    for (const BufferOperand& operand : BufferOperands(call, target_)) {
+      if (operand.is_read) item.reads.insert(operand.buffer);
+      if (operand.is_written) item.writes.insert(operand.buffer);
     }
   }
   Item ItemOf(Stmt root) const {
     Item item;
     item.stmt = root;
     ir::ForEachStmt(root, [&](Stmt s) {
-      if (s.Is(StmtKind::kEvaluate)) AddCall(s.value(), item);
+      if (s.Is(StmtKind::kEvaluate)) AddCall(s, item);
       if (s.Is(StmtKind::kStore)) item.writes.insert(Buffer(s.buffer()));
       item.allocates = item.allocates || s.Is(StmtKind::kAllocate);
       return true;

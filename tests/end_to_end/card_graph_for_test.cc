@@ -22,6 +22,7 @@
 #include "compiler/te/schedule.h"
 #include "gtest/gtest.h"
 #include "isa/instruction_set.h"
+#include "testing/chance.h"
 
 namespace polynao {
 
@@ -150,7 +151,7 @@ void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsi
   }
 }
 
-void ForRandomSeeds(int count, int most_scalar,
+void ForRandomSeeds(int count, double scalar_rate,
                     const std::function<void(Random&, unsigned seed, Exceptions&)>& run) {
   if (const char* text = std::getenv("POLYNAO_RANDOM_CASES")) count = std::atoi(text);
   const char* seed_text = std::getenv("POLYNAO_SEED");
@@ -163,8 +164,10 @@ void ForRandomSeeds(int count, int most_scalar,
     run(random, seed, exceptions);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_LE(exceptions.too_large, 1 + count / 50);
-  EXPECT_LE(exceptions.scalar, most_scalar * (1 + count / 50));
+  std::cout << exceptions.scalar << " of " << count << " programs have scalar code, "
+            << exceptions.too_large << " are too large\n";
+  EXPECT_LE(exceptions.too_large, MostByChance(count, 1));
+  EXPECT_LE(exceptions.scalar, MostByChance(count, scalar_rate));
 }
 
 }  // namespace polynao

@@ -74,8 +74,9 @@ void MustAgree(const te::Tensor& y, const isa::Machine& machine, size_t choice, 
                Exceptions& exceptions, bool by_vector = false);
 
 // Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
-// At most `most_scalar` of 50 programs may have a nest that becomes no instruction.
-void ForRandomSeeds(int count, int most_scalar,
+// Of programs drawn at random about `scalar_rate` in a hundred have a nest that becomes no instruction, and one in a
+// hundred is too large: clearly more (testing/chance.h) are a failure.
+void ForRandomSeeds(int count, double scalar_rate,
                     const std::function<void(Random&, unsigned seed, Exceptions&)>& run);
 
 }  // namespace polynao

@@ -164,7 +164,7 @@ class RandomGraph {
 };
 
 TEST(CardGraphsTest, RandomElementwiseGraphs) {
-  ForRandomSeeds(150, /*most_scalar=*/0, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(150, /*scalar_rate=*/0, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 32),
                                StrCat("card.clusters=", random.Pick(1, 4)),
@@ -209,7 +209,7 @@ Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::s
 
 // One convolution or two, with elementwise computes behind each.
 TEST(CardGraphsTest, RandomConvolutions) {
-  ForRandomSeeds(60, /*most_scalar=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(60, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(3, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),
@@ -237,7 +237,7 @@ TEST(CardGraphsTest, RandomConvolutions) {
 // Results in blocks of channels: of convolutions of any window, stride and padding, with vectors of channels,
 // scalars and inputs of the output's shape behind them, under any mapping and tiling.
 TEST(CardGraphsTest, ResultsInBlocks) {
-  ForRandomSeeds(40, /*most_scalar=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(40, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 64),
                                StrCat("core.wmem_kib=", random.Of<int64_t>({128, 256, 1024})),
@@ -352,7 +352,7 @@ Expr SmallInteger(Expr value) {
 // A convolution, or a tensor that is there, normalised by sums over its pixels: of its elements, of their squares, and
 // of squared differences from the mean, which need a pass of their own.
 TEST(CardGraphsTest, RandomColumnSums) {
-  ForRandomSeeds(40, /*most_scalar=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(40, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(3, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),

@@ -56,7 +56,7 @@ TEST(FoldedReductionsTest, WhatIsFolded) {
 }
 
 TEST(FoldedReductionsTest, MeansTheSameAndRunsOnTheCard) {
-  ForRandomSeeds(60, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(60, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu370", {StrCat("core.nmem_kib=", random.Pick(1, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),

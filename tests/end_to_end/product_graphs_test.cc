@@ -138,7 +138,7 @@ class RandomProducts {
 };
 
 TEST(ProductGraphsTest, RandomGraphs) {
-  ForRandomSeeds(80, /*most_scalar=*/2, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(80, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const Type type = random.Of<Type>({Type::kI8, Type::kI16, Type::kF16, Type::kF32});
     const isa::Machine machine =
         TestMachine("mlu370", {StrCat("core.nmem_kib=", random.Pick(4, 12) * 64),

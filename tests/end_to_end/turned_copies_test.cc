@@ -63,7 +63,7 @@ TEST(TurnedCopiesTest, BySelectsOrProducts) {
 }
 
 TEST(TurnedCopiesTest, RandomGraphs) {
-  ForRandomSeeds(60, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(60, /*scalar_rate=*/6, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu370", {StrCat("core.nmem_kib=", random.Pick(1, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),

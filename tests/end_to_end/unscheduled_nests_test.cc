@@ -251,7 +251,7 @@ class RandomNests {
 
 TEST(UnscheduledNestsTest, RandomNests) {
   int scalar = 0, count = 0;
-  ForRandomSeeds(200, /*most_scalar=*/0, [&](Random& random, unsigned seed, Exceptions&) {
+  ForRandomSeeds(200, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
     NestSettings settings = OnCard(random.Of<std::string>({"mlu270", "mlu370", "unit"}));
     settings.overrides = {StrCat("core.nmem_kib=", random.Pick(1, 8) * 64),
                           StrCat("card.clusters=", random.Pick(1, 4)),
@@ -276,7 +276,7 @@ TEST(UnscheduledNestsTest, RandomPrograms) {
   options.loop_kinds = options.wide_unsigned = options.variable_shifts = false;
   options.max_iterations = 300;
   int instructions = 0, count = 0;
-  ForRandomSeeds(60, /*most_scalar=*/0, [&](Random&, unsigned seed, Exceptions&) {
+  ForRandomSeeds(60, /*scalar_rate=*/0, [&](Random&, unsigned seed, Exceptions&) {
     const ir::Function function = ir::RandomProgram(seed, options);
     const absl::StatusOr<std::vector<ir::Argument>> scalars =
         ir::RandomArguments::DrawScalars(function, seed, {});

@@ -190,7 +190,7 @@ class RandomGraph {
 };
 
 TEST(VectorGraphsTest, RandomGraphs) {
-  ForRandomSeeds(120, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(120, /*scalar_rate=*/3, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),

@@ -119,7 +119,7 @@ class RandomWindows {
 template <typename Rewrite>
 void MeanTheSame(const Rewrite& rewrite) {
   int rewritten = 0;
-  ForRandomSeeds(100, 0, [&](Random& random, unsigned seed, Exceptions&) {
+  ForRandomSeeds(100, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
     RandomWindows windows(random);
     const Tensor y = windows.Make();
     SCOPED_TRACE(windows.Text());
@@ -194,7 +194,7 @@ TEST(WindowGraphsTest, FiltersOfRowsSideBySide) {
 }
 
 TEST(WindowGraphsTest, OnTheCard) {
-  ForRandomSeeds(60, /*most_scalar=*/4, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(60, /*scalar_rate=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu370", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),
