@@ -251,7 +251,7 @@ class RandomNests {
 
 TEST(UnscheduledNestsTest, RandomNests) {
   int scalar = 0, count = 0;
-  ForRandomSeeds(200, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
+  ForRandomSeeds(120, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
     NestSettings settings = OnCard(random.Of<std::string>({"mlu270", "mlu370", "unit"}));
     settings.overrides = {StrCat("core.nmem_kib=", random.Pick(1, 8) * 64),
                           StrCat("card.clusters=", random.Pick(1, 4)),

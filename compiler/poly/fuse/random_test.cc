@@ -52,7 +52,7 @@ bool CompareCounts(const ir::Function& before, const ir::Function& after,
 
 TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
   const uint64_t first = FuzzSeed();
-  const auto count = static_cast<uint64_t>(FuzzCases(80));
+  const auto count = static_cast<uint64_t>(FuzzCases(50));
   std::cout << "seeds " << first << " to " << first + count - 1 << "\n";
   int fused = 0, counted = 0, slid = 0, joined = 0, split = 0, late = 0, parametric = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {

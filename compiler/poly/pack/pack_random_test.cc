@@ -201,7 +201,7 @@ TEST(PackRandomTest, KeepsTheMeaning) {
 }
 
 TEST(PackRandomTest, KeepsTheMeaningCompiled) {
-  const int64_t cases = FuzzCases(4);
+  const int64_t cases = FuzzCases(2);
   const auto first = static_cast<int64_t>(FuzzSeed());
   for (int64_t seed = first; seed < first + cases; ++seed) {
     Maker maker(static_cast<uint64_t>(seed), true);
