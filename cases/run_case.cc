@@ -314,7 +314,11 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
     report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
-    report.ok = report.ok && kernels::ValuesAgree(*op, c, target, expected[i], difference);
+    if (kernels::ValuesAgree(*op, c, target, expected[i], difference)) continue;
+    report.ok = false;
+    report.difference =
+        StrCat(specs[inputs + i].name, "[", difference.where, "] is ",
+               actual.Value(difference.where), ", expected ", expected[i].Value(difference.where));
   }
   return report;
 }

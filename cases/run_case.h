@@ -50,6 +50,7 @@ struct CaseReport {
   bool ok = false;
   double max_abs_error = 0;
   double max_rel_error = 0;
+  std::string difference;  // if not ok: where it is greatest, "Y[17] is 0.5, expected 0.25"
   int64_t bound_cycles = 0;
   std::string bound_by;  // isa::Bound::by
   // DRAM needs this many cycles for the bytes of bound_cycles, in the best order, with refreshes

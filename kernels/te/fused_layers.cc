@@ -328,7 +328,11 @@ Operator ConvolutionBatchStatistics() {
     RETURN_IF_ERROR(CheckNumber(*op, c, "stride", 1));
     for (const char* name : {"residual", "relu"}) RETURN_IF_ERROR(CheckNumber(*op, c, name, 0, 1));
     if (AttributeWord(*op, c, "pad") != "same") RETURN_IF_ERROR(CheckNumber(*op, c, "pad", 0));
-    return CheckLayer(c, layer(c), c.shape[2]);
+    const Layer k = layer(c);
+    RETURN_IF_ERROR(CheckLayer(c, k, c.shape[2]));
+    if (k.ho() * k.wo() > 1) return absl::OkStatus();
+    return InvalidInput("operator ", c.op, " ", ShapesText(c),
+                        ": the output is one pixel, of which there is no variance");
   };
   row.tensors = [layer](const OperatorCase& c) {
     const Layer k = layer(c);

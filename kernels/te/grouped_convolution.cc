@@ -241,6 +241,11 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
     return InvalidInput("operator conv2d of ", ir::TypeName(k.in), ": ", m.name,
                         " has no instruction for that type (there is no ", rate, ")");
   }
+  const bool has_conv = m.Get(rate) != 0;
+  if (!has_conv && !k.is_depthwise()) {
+    return InvalidInput("operator conv2d of ", ir::TypeName(k.in), ": ", m.name,
+                        " has no convolution of that type (", rate, " = 0)");
+  }
   Plans result;
   std::vector<Sharing>& plans = result.list;
   absl::Status error;
@@ -284,7 +289,6 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
       result.vector = *std::move(program);
     }
   }
-  const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
   for (const Slices& t : has_conv ? SlicesOf(k, m) : std::vector<Slices>()) {
     if ((t.merged > 1 ? 2 : 1) * t.WmemBytes(k) > m.wmem_bytes()) {
       if (!allows(kMerged, t.merged)) continue;
@@ -329,10 +333,6 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
   const std::string type(ir::TypeName(k.in));
   if (!k.is_depthwise()) {
     RETURN_IF_ERROR(CheckInstructions(c, target, {StrCat("conv.", type)}));
-    if (m.Get(StrCat("tensor.macs_", type)) == 0) {
-      return InvalidInput("operator conv2d of ", type, ": ", m.name,
-                          " has no convolution of that type (tensor.macs_", type, " = 0)");
-    }
   }
   ASSIGN_OR_RETURN(const Plans plans, PlansOf(k, c, target));
   const Sharing& first = plans.list[0];

@@ -54,7 +54,9 @@ absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
 
 absl::Status NoSchedule(const OperatorCase& c, std::string_view why) {
   const std::string what =
-      StrCat("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule));
+      c.schedule.empty()
+          ? StrCat("operator ", c.op, " ", ShapesText(c), ": there is no schedule that fits")
+          : StrCat("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule));
   return why.empty() ? InvalidInput(what) : absl::ResourceExhaustedError(StrCat(what, ": ", why));
 }
 

@@ -50,7 +50,7 @@ TEST(ConvolutionTest, ProcessorTargets) {
         const absl::StatusOr<CaseReport> report = RunCase(c, settings);
         ASSERT_TRUE(report.ok()) << report.status();
         EXPECT_TRUE(report->ok) << kernels::ShapesText(c) << " " << target << " "
-                                << ir::TypeName(type) << " " << report->max_abs_error;
+                                << ir::TypeName(type) << " " << report->difference;
       }
     }
   }
@@ -322,6 +322,8 @@ TEST(ConvolutionTest, WhatIsWrongSaysSo) {
               HasSubstr("attribute out: expected one of f16, f32, i8, i16, i32, found 'i64'"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI8, {{"size", "1"}})),
               HasSubstr("attribute 'size': expected one of stride, pad"));
+  EXPECT_EQ(Error(Conv("4x4x4,8x3x3x2", ir::Type::kF16, {{"groups", "2"}})),
+            "operator conv2d of f16: mlu270 has no convolution of that type (tensor.macs_f16 = 0)");
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kF16)),
               HasSubstr("mlu270 has no tensor instruction for it (tensor.macs_f16 = 0)"));
 }

@@ -49,7 +49,7 @@ CaseReport MustRun(const Words& words, const std::string& type, const CaseSettin
   const bool is_other = op.only_card_reorders && settings.target != "diannao";
   const bool is_exact = op.tolerance_of_largest == 0 || is_other;
   EXPECT_TRUE(report->ok && (!is_exact || report->max_abs_error == 0))
-      << name << attributes << ": off by " << report->max_abs_error;
+      << name << attributes << ": off by " << report->max_abs_error << " " << report->difference;
   return *std::move(report);
 }
 
@@ -667,8 +667,15 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
               HasSubstr("expected i8, i16, f16, bf16 or f32"));
   EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}, {"out=i32"}}),
               HasSubstr("the sum of floats is no i32"));
-  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}}),
-              HasSubstr("mlu270 has no tensor instruction for it (tensor.macs_f16 = 0)"));
+  for (const auto& [op, shape] : std::vector<std::pair<std::string, std::string>>{
+           {"matmul", "4x5,6x5"}, {"batched_matmul", "2x4x5,2x5x6"}, {"attention", "2x4x5"}}) {
+    EXPECT_THAT(Error({op, shape, {"f16"}}),
+                HasSubstr("mlu270 has no tensor instruction for it (tensor.macs_f16 = 0)"))
+        << op;
+  }
+  EXPECT_EQ(Error({"conv2d_batch_norm", "2x1x8,4x3x3x8", {"i8"}, {"stride=2"}}),
+            "operator conv2d_batch_norm 2x1x8,4x3x3x8: the output is one pixel, of which there is "
+            "no variance");
   EXPECT_EQ(Error({"reduce_sum", "4x5", {"f16"}, {"axis=2"}}),
             "operator reduce_sum 4x5: attribute axis: expected a whole number from -2 to 1, found "
             "'2'");

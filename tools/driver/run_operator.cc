@@ -28,7 +28,7 @@ namespace {
 std::string ValuesText(const cases::CaseReport& report) {
   if (!report.settings.check_values) return "values not checked";
   if (report.ok) return "values agree";
-  return StrCat("VALUES DIFFER, by up to ", report.max_abs_error);
+  return StrCat("VALUES DIFFER, by up to ", report.max_abs_error, ": ", report.difference);
 }
 
 void PrintReport(const cases::CaseReport& report) {

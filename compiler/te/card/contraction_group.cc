@@ -131,9 +131,20 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
       c.image = *load;
     }
   }
-  if (c.weights == nullptr || !c.image)
-    return fail("no factor is weights of one row for each channel");
+  if (!c.image) return fail("both factors are weights");
   c.type = c.image.type();
+  const isa::Instruction* found =
+      instructions_->SumOfProducts(c.type, operation.axes.size(), body.axes.size());
+  const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
+  const int64_t* const macs = machine().Find(rate);
+  if (macs == nullptr || *macs == 0) {
+    return InvalidInput("tensor ", operation.name, " of ", ir::TypeName(c.type), ": ",
+                        machine().name, " has no tensor instruction for it (",
+                        macs == nullptr ? "there is no " : "", rate,
+                        macs == nullptr ? ")" : " = 0)");
+  }
+  if (c.weights == nullptr) return fail("no factor is weights of one row for each channel");
+  if (found == nullptr) return fail("no instruction has these loops");
   for (const ReduceAxis& axis : body.axes) c.filter_elements *= axis.extent;
   const Operation* image = graph.producers.at(ir::Buffer(c.image.buffer())).first;
   c.source = image;
@@ -144,14 +155,6 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
   // What is only a copy of an input is that input.
   while (c.source->kind == Operation::Kind::kCompute && IsCopy(*c.source)) {
     c.source = graph.producers.at(ir::Buffer(c.source->bodies[0].value.buffer())).first;
-  }
-  const isa::Instruction* found =
-      instructions_->SumOfProducts(c.type, operation.axes.size(), body.axes.size());
-  const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
-  const int64_t* const macs = machine().Find(rate);
-  if (found == nullptr || macs == nullptr || *macs == 0) {
-    return InvalidInput("tensor ", operation.name, " of ", ir::TypeName(c.type), ": ",
-                        machine().name, " has no tensor instruction for it (", rate, " = 0)");
   }
   c.family = found->family;
   c.macs_per_cycle = static_cast<double>(*macs);
