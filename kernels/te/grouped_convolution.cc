@@ -279,6 +279,7 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
     error = program.status();
     if (program.ok()) {
       for (te::CardSchedule& schedule : program->Schedules(of_tiling.schedule, false)) {
+        if (ir::IsFloat(k.sum) && te::CardProgram::ReordersSums(schedule.choice)) continue;
         Sharing plan = {.kind = Sharing::Kind::kVector, .vector = schedule.choice};
         plan.cycles = schedule.cycles;
         plan.choice = ScheduleChoice(schedule.choice.begin(), schedule.choice.end());

@@ -146,6 +146,11 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
   row.name = name;
   row.doc = doc;
   row.floats_only = floats_only;
+  // Windows side by side of many elements are summed in two steps on the card, so in another order.
+  if (floats_only) {
+    row.tolerance_of_largest = 2e-3;
+    row.only_card_reorders = true;
+  }
   row.shapes = {"image (H, W, C)"};
   row.attributes = {
       {"window", "2", "rows and columns of a window"},

@@ -138,6 +138,7 @@ const std::vector<Words>& PoolCases() {
       {"avg_pool2d", "17x15x13", kFloats, {"window=3", "stride=2"}},
       {"avg_pool2d", "8x9x128", kFloats, {"window=3", "stride=1", "pad=1"}},
       {"avg_pool2d", "7x7x31", kFloats, {"window=7", "stride=3"}},
+      {"avg_pool2d", "10x12x32", kFloats, {"window=5"}},
       {"pad", "12x13x16", kVector},
       {"pad", "1x1x1", kVector, {"before=0", "after=3"}},
       {"pad", "9x7x64", kVector, {"before=2", "after=0", "value=-3"}},
@@ -552,11 +553,11 @@ TEST(LayersTest, RandomCases) {
         break;
       }
       case 2: {
-        const int64_t window = pick(1, 4);
+        const int64_t window = pick(1, 6);
         words = {one_of({"max_pool2d", "avg_pool2d"}),
                  StrCat(window + extent(), "x", window + extent(), "x", channels()),
                  kFloats,
-                 {StrCat("window=", window), StrCat("stride=", pick(1, 3)),
+                 {StrCat("window=", window), StrCat("stride=", pick(1, 6)),
                   StrCat("pad=", pick(0, window - 1))}};
         break;
       }
@@ -577,15 +578,18 @@ TEST(LayersTest, RandomCases) {
       }
       default: {
         const int64_t groups = pick(2, 70), per_group = pick(0, 1) ? 1 : pick(1, 4);
-        const int64_t window = pick(1, 3);
-        words = {"conv2d",
-                 StrCat(window + pick(0, 12), "x", window + pick(0, 12), "x", groups * per_group,
-                        ",", groups * (per_group == 1 ? 1 : pick(1, 4)), "x", window, "x", window,
-                        "x", per_group),
-                 {"i8", "i16"},
-                 {StrCat("groups=", groups), StrCat("stride=", pick(1, 2)),
-                  StrCat("bias=", pick(0, 1)), StrCat("relu=", pick(0, 1)),
-                  StrCat("pad=", pick(0, 2)), "out=" + one_of({"f16", "f32", "i8", "i32"})}};
+        const int64_t window = pick(1, 5);
+        const bool has_floats = per_group == 1 && pick(0, 1);
+        words = {
+            "conv2d",
+            StrCat(window + pick(0, 12), "x", window + pick(0, 12), "x", groups * per_group, ",",
+                   groups * (per_group == 1 ? 1 : pick(1, 4)), "x", window, "x", window, "x",
+                   per_group),
+            has_floats ? kFloats : Strings{"i8", "i16"},
+            {StrCat("groups=", groups), StrCat("stride=", pick(1, 5)), StrCat("bias=", pick(0, 1)),
+             StrCat("relu=", pick(0, 1)), StrCat("pad=", pick(0, 2)),
+             "out=" +
+                 one_of(has_floats ? Strings{"f16", "f32"} : Strings{"f16", "f32", "i8", "i32"})}};
       }
     }
     CaseSettings settings;

@@ -44,7 +44,6 @@ struct CardGroup::Parts {
   static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
   // The vector group with its reductions of columns folded (folded_reduction.h): more schedules too, `folded` = 1.
   std::optional<VectorGroup> folded;
-  static constexpr char kFolded[] = "folded";
 
   void AddFolded(const Tensor& output, const isa::Machine& machine) {
     const std::optional<Tensor> folded_output = FoldReductions(output);
@@ -248,10 +247,10 @@ std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool on
     }
   }
   if (parts_->folded) {
-    for (CardSchedule& schedule : schedules) schedule.choice[Parts::kFolded] = 0;
+    for (CardSchedule& schedule : schedules) schedule.choice[kFolded] = 0;
     for (CardSchedule& schedule : parts_->folded->Schedules()) {
       if (!parts_->flat.empty()) schedule.choice[Parts::kFlat] = 0;
-      schedule.choice[Parts::kFolded] = 1;
+      schedule.choice[kFolded] = 1;
       schedules.push_back(std::move(schedule));
     }
   }

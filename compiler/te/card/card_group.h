@@ -31,6 +31,9 @@ bool IsSumOfProducts(const Operation& operation);
 // stored once, and what lies between stays on chip.
 class CardGroup {
  public:
+  // The choice that says whether reductions of columns are folded (folded_reduction.h): 1, they are.
+  static constexpr char kFolded[] = "folded";
+
   // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no
   // instruction computes, a smallest tile that does not fit the memories.
   // `by_vector`: sums of products that the tensor unit does not compute go to the vector unit.

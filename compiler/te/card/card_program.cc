@@ -499,6 +499,11 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
   return program;
 }
 
+bool CardProgram::ReordersSums(const CardChoice& choice) {
+  const auto folded = choice.find(CardGroup::kFolded);
+  return (folded != choice.end() && folded->second == 1) || choice.contains(kChunks);
+}
+
 void CardProgram::AddSplits() {
   reduction_ = OnlyReduction(output_);
   if (reduction_ == nullptr) return;
