@@ -41,7 +41,7 @@ class CardProgram {
   // sequence have their cost models' first choices. Contractions may leave out what takes more cycles than `limit`.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first,
                                       double limit = std::numeric_limits<double>::infinity()) const;
-  // Whether sums of floats are added up in another order than the expressions say: a reduction is computed in two steps.
+  // Whether sums of floats are added up in another order than the expressions say: a reduction has two steps.
   static bool ReordersSums(const CardChoice& choice);
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // As those of CardGroup. A sequence takes what its groups take, one after the other.
