@@ -63,13 +63,17 @@ absl::Status ReadSchedule(const CaseText& text, const Target& target, OperatorCa
 
 ir::Type FirstType(OperatorCase c, const Target& target) {
   // Whether an operator has a type is said by building it: types, attributes and the card's instructions
-  // and rates together decide.
+  // and rates together decide. Where none builds, as of loops that the card takes as they are, the first that the
+  // operator has is it.
+  std::optional<ir::Type> of_operator;
   for (const ir::Type type : kTypes) {
     c.dtype = type;
     const absl::StatusOr<const kernels::Operator*> op = kernels::FindOperator(c);
     if (op.ok() && (*op)->build(c, target).ok()) return type;
+    const bool has_type = op.ok() || !absl::IsUnimplemented(op.status());
+    if (has_type && !of_operator) of_operator = type;
   }
-  return ir::Type::kF16;
+  return of_operator.value_or(ir::Type::kF16);
 }
 
 absl::StatusOr<OperatorCase> ParseCase(const CaseText& text, const Target& target) {

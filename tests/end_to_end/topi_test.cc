@@ -3,12 +3,14 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "cases/case_text.h"
+#include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/codegen/cuda/run_cuda.h"
 #include "compiler/ir/argument.h"
@@ -221,6 +223,25 @@ TEST(TopiTest, SmallCasesOnAGpu) {
       EXPECT_TRUE(kernels::ValuesAgree(op, c, target, expected[0], difference))
           << Name(c) << ": off by " << difference.max_abs << ", threads in order " << order;
     }
+  }
+}
+
+// Without --dtype, the card takes loops of a type that the operator has.
+TEST(TopiTest, ATypeThatNobodyNamed) {
+  const auto machine = LoadMachine("mlu270", {});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const auto target = MakeTarget("diannao", &*machine);
+  ASSERT_TRUE(target.ok()) << target.status();
+  for (const auto& [op, type] :
+       {std::pair("conv2d_nchw", ir::Type::kF32), std::pair("conv2d_int8", ir::Type::kI8)}) {
+    const auto c = ParseCase({.op = op, .shape = "1x8x5x5,8x8x3x3"}, *target);
+    ASSERT_TRUE(c.ok()) << c.status();
+    EXPECT_EQ(c->dtype, type) << op;
+    ExpectAgreement(*c, "diannao");
+    // What is wrong with a case is not its type.
+    const auto wrong = ParseCase({.op = op, .shape = "1x8x5x5,8x8x7x7"}, *target);
+    ASSERT_TRUE(wrong.ok()) << wrong.status();
+    EXPECT_EQ(wrong->dtype, type) << op;
   }
 }
 
