@@ -27,16 +27,16 @@ Shape ResultShape(const OperatorCase& c) {
 }
 
 // [tensor-program gather begin]
+// Numbers are a list and rows are flat, whatever dimensions they have, so that cores share them evenly.
 Tensor Express(te::Graph& g, const OperatorCase& c) {
-  const Tensor x = g.Placeholder("X", c.shape, c.dtype);
-  const Tensor i = g.Placeholder("I", c.operands[0], Type::kI32);
-  return g.Compute("Y", ResultShape(c), [&](const Axes& at) {
-    const auto row = at.begin() + static_cast<std::ptrdiff_t>(i.rank());
-    const Expr number = i(Axes(at.begin(), row));
-    const Expr last = ir::ConstantLike(number, c.shape[0] - 1);
-    Axes place = {ir::Min(ir::Max(number, ir::ConstantLike(number, 0)), last)};
-    place.insert(place.end(), row, at.end());
-    return x(place);
+  const int64_t rows = c.shape[0], count = te::ElementCount(c.operands[0]);
+  const int64_t length = te::ElementCount(c.shape) / rows;
+  const Tensor x = g.Placeholder("X", {rows, length}, c.dtype);
+  const Tensor i = g.Placeholder("I", {count}, Type::kI32);
+  return g.Compute("Y", {count, length}, [&](Expr k, Expr column) {
+    const Expr number = i(k);
+    const Expr last = ir::ConstantLike(number, rows - 1);
+    return x(ir::Min(ir::Max(number, ir::ConstantLike(number, 0)), last), column);
   });
 }
 // [tensor-program gather end]

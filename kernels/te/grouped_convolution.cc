@@ -97,6 +97,15 @@ TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine
   return needs;
 }
 
+// Whether sums of each part of the filters begin where the tensor unit may read an image of these columns.
+bool PartsBegin(const GroupedConv& k, const Slices& t, int64_t columns) {
+  const int64_t pixel = t.in * ir::ByteSize(k.in);
+  const auto begins = [](int64_t bytes) { return bytes % isa::kTensorUnitAlignment == 0; };
+  return (t.part_rows == k.kh || begins(k.InputColumns(columns) * k.dilation * pixel)) &&
+         (t.part_columns == k.kw || begins(k.dilation * pixel)) &&
+         (t.part_channels == t.in || begins(t.part_channels * ir::ByteSize(k.in)));
+}
+
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
 // Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
@@ -265,13 +274,23 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
       if (error.ok() || absl::IsResourceExhausted(tilings.status())) error = tilings.status();
       return;
     }
+    const Slices slices(k, merged, m);
+    bool begins = false;
     for (GridTiling& tiling : *tilings) {
+      if (!PartsBegin(k, slices, tiling.columns)) continue;
+      begins = true;
       Sharing plan = {.kind = kind, .tiling = tiling, .merged = merged};
       plan.cycles = EstimateOf(k, plan, m).cost.cycles();
       plan.choice = tiling.choice;
       plan.choice[kMerged] = merged;
       plan.choice[kShared] = 0;
       plans.push_back(std::move(plan));
+    }
+    if (!begins) {
+      error.Update(absl::ResourceExhaustedError(StrCat(
+          "operator conv2d ", ShapesText(c), ": of a group's filters ", m.wmem_bytes(),
+          " bytes of wmem have room for a part, whose sums would begin between multiples of ",
+          isa::kTensorUnitAlignment, " bytes of the image")));
     }
   };
   if (k.is_depthwise() && allows(kMerged, 0) && allows(kShared, 0)) {

@@ -269,6 +269,7 @@ const std::vector<Words>& GatherCases() {
       {"gather", "1,1", kVector},       {"gather", "7,5", kVector},
       {"gather", "100x64,33", kVector}, {"gather", "13x3x5,17x7", kVector},
       {"gather", "1x65,130", kWide},    {"gather", "1000x100,2", kWide},
+      {"gather", "9x640,2x33", kWide},  {"gather", "3x300001,2", kVector},
   };
   return *cases;
 }

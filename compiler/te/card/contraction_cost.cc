@@ -336,11 +336,13 @@ class ContractionGroup::TileCost {
     const int64_t cuts = t_.depth == 0 ? 0 : CutOf(sums->bodies[0].axes, t_.depth).parts;
     const double parts = tiles_ * static_cast<double>(cuts);
     cost_.Phase("parts of sums", times), cost_.Lane();
-    // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
+    // Parts of weights come from SMEM, which has whole ones, or each time from GMEM, of each filter a segment.
     if (t_.weights_by_smem) {
       cost_.Add("weights to WMEM", mapping::kMoveDma, parts * weights_.to_core);
     } else {
-      AddQueue("weights", weights_.by, {card_.latency, weights_.bytes}, parts);
+      const double segments = cuts > 1 ? static_cast<double>(t_.block - 1) : 0;
+      const double waits = card_.latency * (1 + segments / card_.strided_reads);
+      AddQueue("weights", weights_.by, {waits, weights_.bytes}, parts);
     }
     AddQueue("image", share_ > card_.io_port ? mapping::kIoDma : share_is_, part_load_, parts);
     cost_.Add("queues and barriers", mapping::kWaits, parts * sync_);

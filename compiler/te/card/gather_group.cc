@@ -79,8 +79,26 @@ int64_t GatherGroup::CoreRows() const {
   return std::max<int64_t>(1, CeilDiv(output_.shape()[0], machine_->cores()));
 }
 
-mapping::Estimate GatherGroup::Cost(int64_t rows) const {
-  const int64_t whole = ElementCount(output_.shape()) / std::max<int64_t>(1, output_.shape()[0]);
+CardChoice GatherGroup::Tile::choice() const {
+  CardChoice choice = {{"tile", rows}};
+  if (part > 0) choice["part"] = part;
+  return choice;
+}
+
+std::optional<GatherGroup::Tile> GatherGroup::TileOf(const CardChoice& choice) {
+  const auto rows = choice.find("tile"), part = choice.find("part");
+  if (rows == choice.end()) return std::nullopt;
+  return Tile{.rows = rows->second, .part = part == choice.end() ? 0 : part->second};
+}
+
+mapping::Estimate GatherGroup::Cost(const Tile& tile) const {
+  const int64_t rows = tile.rows;
+  int64_t whole = ElementCount(output_.shape()) / std::max<int64_t>(1, output_.shape()[0]);
+  int64_t parts = 1;  // of a row
+  if (tile.part > 0) {
+    whole = whole / output_.shape()[outer_] * tile.part;
+    parts = CeilDiv(output_.shape()[outer_], tile.part);
+  }
   int64_t transfers = rows;  // of a tile
   for (size_t d = 1; d < outer_; ++d) transfers *= output_.shape()[d];
   const int64_t bytes = rows * whole * ir::ByteSize(output_.type());
@@ -100,55 +118,61 @@ mapping::Estimate GatherGroup::Cost(int64_t rows) const {
   cost.Phase("numbers", 1), cost.Lane();
   cost.Add("latency", mapping::kWaits, latency), cost.Add("numbers", mapping::kGmem, of_numbers);
   // Transfers of a core come one after the other.
-  cost.Phase("tiles", static_cast<double>(CeilDiv(CoreRows(), rows)));
+  const auto tiles = static_cast<double>(CeilDiv(CoreRows(), rows) * parts);
+  cost.Phase("tiles", tiles);
   cost.Lane();
   cost.Add("rows", mapping::kGmem, static_cast<double>(2 * bytes) / rate);
   cost.Add("starts and latencies", mapping::kWaits,
            static_cast<double>(transfers) *
                (static_cast<double>(machine_->Get("io_dma.start")) + latency));
-  cost.Phase("stores", static_cast<double>(CeilDiv(CoreRows(), rows))), cost.Lane();
+  cost.Phase("stores", tiles), cost.Lane();
   cost.Add("latency", mapping::kWaits, latency);
   return estimate;
 }
 
-std::vector<std::pair<int64_t, double>> GatherGroup::Tilings(bool fitting) const {
-  std::vector<std::pair<int64_t, double>> tilings;
-  for (const int64_t rows : Fractions(CoreRows())) {
-    const mapping::Estimate estimate = Cost(rows);
-    if ((estimate.needs.nmem <= machine_->nmem_bytes()) != fitting) continue;
-    tilings.emplace_back(rows, estimate.cost.cycles());
+std::vector<std::pair<GatherGroup::Tile, double>> GatherGroup::Tilings(bool fitting) const {
+  std::vector<std::pair<Tile, double>> tilings;
+  bool fits = false;
+  const auto add = [&](const Tile& tile) {
+    const mapping::Estimate estimate = Cost(tile);
+    const bool is_fitting = estimate.needs.nmem <= machine_->nmem_bytes();
+    fits = fits || is_fitting;
+    if (is_fitting == fitting) tilings.emplace_back(tile, estimate.cost.cycles());
+  };
+  for (const int64_t rows : Fractions(CoreRows())) add({.rows = rows});
+  if (!fits && outer_ < output_.rank()) {
+    for (const int64_t part : Fractions(output_.shape()[outer_])) add({.rows = 1, .part = part});
   }
   return tilings;
 }
 
 std::vector<CardSchedule> GatherGroup::Schedules() const {
   std::vector<CardSchedule> schedules;
-  for (const auto& [rows, cycles] : Tilings(/*fitting=*/true)) {
-    schedules.push_back({.choice = {{"tile", rows}}, .cycles = cycles});
+  for (const auto& [tile, cycles] : Tilings(/*fitting=*/true)) {
+    schedules.push_back({.choice = tile.choice(), .cycles = cycles});
   }
   std::sort(schedules.begin(), schedules.end(), IsBefore);
   return schedules;
 }
 
 absl::StatusOr<mapping::Estimate> GatherGroup::EstimateOf(const CardChoice& choice) const {
-  const auto tile = choice.find("tile");
-  if (tile == choice.end()) return InvalidInput("no such schedule of ", output_.name());
-  return Cost(tile->second);
+  const std::optional<Tile> tile = TileOf(choice);
+  if (!tile) return InvalidInput("no such schedule of ", output_.name());
+  return Cost(*tile);
 }
 
 std::string GatherGroup::WhyNone(const CardChoice& wanted) const {
   std::string why;
-  for (const auto& [rows, cycles] : Tilings(/*fitting=*/false)) {
-    const CardChoice choice = {{"tile", rows}};
-    if (!Agrees(choice, wanted)) continue;
-    why = DoesNotFit("nmem", Cost(rows).needs.nmem, machine_->nmem_bytes(), choice);
+  for (const auto& [tile, cycles] : Tilings(/*fitting=*/false)) {
+    if (!Agrees(tile.choice(), wanted)) continue;
+    why = DoesNotFit("nmem", Cost(tile).needs.nmem, machine_->nmem_bytes(), tile.choice());
   }
   return why;
 }
 
 absl::StatusOr<ir::Function> GatherGroup::Build(const CardChoice& choice) const {
-  const auto tile_rows = choice.find("tile");
-  if (tile_rows == choice.end()) return InvalidInput("no such schedule of ", output_.name());
+  const std::optional<Tile> of_choice = TileOf(choice);
+  if (!of_choice) return InvalidInput("no such schedule of ", output_.name());
   Graph g(output_.graph());
   const Operation& operation = *output_.operation();
   // A transfer needs a loop, if of one element.
@@ -170,7 +194,14 @@ absl::StatusOr<ir::Function> GatherGroup::Build(const CardChoice& choice) const 
   auto [cid, rest] = s[y].Split(s[y].axis(0), CoreRows() * machine_->cores_per_cluster());
   Axis tid, tile, element;
   std::tie(tid, rest) = s[y].Split(rest, CoreRows());
-  std::tie(tile, element) = s[y].Split(rest, tile_rows->second);
+  std::tie(tile, element) = s[y].Split(rest, of_choice->rows);
+  if (of_choice->part > 0) {
+    auto [part, place] = s[y].Split(s[y].axis(outer_), of_choice->part);
+    std::vector<Axis> order = {cid, tid, tile, part, element};
+    for (size_t d = 1; d < y.rank(); ++d) order.push_back(d == outer_ ? place : s[y].axis(d));
+    s[y].Reorder(order);
+    tile = s[y].Fuse(tile, part);
+  }
   s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(element, "memcpy");
   for (const Tensor& numbers : near) {
     Stage& stage = s[numbers].ComputeAt(s[y], tid).SetScope(isa::kNmem);

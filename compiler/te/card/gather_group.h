@@ -8,6 +8,7 @@
 #define COMPILER_TE_CARD_GATHER_GROUP_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,8 @@ class GatherGroup {
   // does not fit.
   static absl::StatusOr<GatherGroup> Create(const Tensor& output, const isa::Machine& machine);
 
-  // The tilings that fit NMEM, the cheapest first; the choice `tile`: rows.
+  // The tilings that fit NMEM, the cheapest first. The choices `tile`: rows; `part`, where not even one fits: of a row,
+  // places along its first dimension.
   std::vector<CardSchedule> Schedules() const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
@@ -43,8 +45,13 @@ class GatherGroup {
 
   // Rows of the output that a core takes.
   int64_t CoreRows() const;
-  mapping::Estimate Cost(int64_t rows) const;
-  std::vector<std::pair<int64_t, double>> Tilings(bool fitting) const;
+  struct Tile {
+    int64_t rows = 1, part = 0;  // part = 0: whole rows
+    CardChoice choice() const;
+  };
+  static std::optional<Tile> TileOf(const CardChoice& choice);
+  mapping::Estimate Cost(const Tile& tile) const;
+  std::vector<std::pair<Tile, double>> Tilings(bool fitting) const;
 
   Tensor output_;
   const isa::Machine* machine_;
