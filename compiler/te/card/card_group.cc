@@ -194,7 +194,8 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
     if (by_vector) parts.AddFlat(output, machine);
     absl::StatusOr<VectorGroup> vector = parts.Vector(output, machine, /*products=*/true);
     if (vector.ok() && !vector->has_products() && !by_vector) return status;
-    if (absl::IsResourceExhausted(vector.status()) && !absl::IsResourceExhausted(status)) {
+    const bool is_known = absl::IsResourceExhausted(status) || absl::IsUnimplemented(status);
+    if (absl::IsResourceExhausted(vector.status()) && !is_known) {
       status = vector.status();
     }
     if (by_vector && (!vector.ok() || vector->has_products())) {
