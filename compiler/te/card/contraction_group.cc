@@ -138,10 +138,10 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
   const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
   const int64_t* const macs = machine().Find(rate);
   if (macs == nullptr || *macs == 0) {
-    return absl::UnimplementedError(StrCat(
-        "tensor ", operation.name, " of ", ir::TypeName(c.type), ": ", machine().name,
-        " has no tensor instruction for it (", macs == nullptr ? "there is no " : "", rate,
-        macs == nullptr ? ")" : " = 0)"));
+    return absl::UnimplementedError(
+        StrCat("tensor ", operation.name, " of ", ir::TypeName(c.type), ": ", machine().name,
+               " has no tensor instruction for it (", macs == nullptr ? "there is no " : "", rate,
+               macs == nullptr ? ")" : " = 0)"));
   }
   if (c.weights == nullptr) return fail("no factor is weights of one row for each channel");
   if (found == nullptr) return fail("no instruction has these loops");
