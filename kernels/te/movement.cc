@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "compiler/te/graph.h"
+#include "isa/instruction_set.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/layout.h"
 #include "kernels/te/schedule_util.h"
@@ -188,6 +190,11 @@ Expr Nothing(te::Graph& g, ir::Type type) {
   return ir::IsFloat(type) ? g.context().Float(type, -0.0) : g.context().Int(type, 0);
 }
 
+// Whether the card adds elements of the type.
+bool HasSums(ir::Type type) {
+  return isa::DianNao().Find(StrCat("add.", ir::TypeName(type))) != nullptr;
+}
+
 // ---- concat ------------------------------------------------------------------------------------
 
 Operator Concat() {
@@ -235,6 +242,12 @@ Operator Concat() {
         return g.Compute("C", output(c), [&](const Axes& at) {
           Axes behind = at;
           behind[axis] = at[axis] - split;
+          if (!HasSums(c.dtype)) {
+            Axes before = at;
+            before[axis] = ir::Min(at[axis], ir::ConstantLike(at[axis], split - 1));
+            behind[axis] = ir::Max(behind[axis], ir::ConstantLike(at[axis], 0));
+            return te::Select(at[axis] < split, a(before), b(behind));
+          }
           const Expr none = Nothing(g, c.dtype);
           return te::Select(at[axis] < split, a(at), none) +
                  te::Select(at[axis] >= split, b(behind), none);
@@ -242,6 +255,8 @@ Operator Concat() {
       },
       // [tensor-program concat end]
       "concat");
+  // Of types that the card does not add, each part is a nest of copies.
+  row.loops_on_card = [](const OperatorCase& c) { return !HasSums(c.dtype); };
   return row;
 }
 

@@ -199,6 +199,8 @@ const std::vector<Words>& MovementCases() {
       {"concat", "1,1", kVector},
       {"concat", "64x63,13x63", kVector, {"axis=0"}},
       {"concat", "3x1x65,3x130x65", kVector, {"axis=1"}},
+      {"concat", "37x65,37x63", {"bf16", "u8", "i64", "f64"}},
+      {"concat", "3x64,5x64", {"bf16", "u8"}, {"axis=0"}},
       {"resize_nearest", "7x9x64", kVector},
       {"resize_nearest", "1x1x1", kVector, {"scale=1"}},
       {"resize_nearest", "5x3x13", kVector, {"scale=3"}},
