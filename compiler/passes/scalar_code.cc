@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -121,12 +122,13 @@ class Fills {
 
   Stmt Walk(Stmt s) {
     if (!IsCoreLoop(s)) return ir::MapChildren(s, [this](Stmt child) { return Walk(child); });
-    read_.clear(), loaded_.clear();
+    needed_.clear(), calls_.clear();
     ir::ForEachStmt(s, [this](Stmt x) {
       Find(x);
       return true;
     });
-    if (read_.empty()) return s;
+    if (needed_.empty()) return s;
+    AddSources();
     return ir::MapChildren(s, [this](Stmt child) { return Filled(child); });
   }
 
@@ -135,18 +137,26 @@ class Fills {
     if (s.Is(StmtKind::kStore)) {
       ir::ForEachExpr(s.value(), [this](Expr e) {
         if (e.Is(ExprKind::kLoad) && IsOfCore(ir::Buffer(e.buffer()))) {
-          read_.insert(ir::Buffer(e.buffer()));
+          needed_.insert(ir::Buffer(e.buffer()));
         }
       });
     }
-    if (!s.Is(StmtKind::kEvaluate)) return;
-    const isa::Instruction* instruction = target_.instructions->Find(s.value().name());
-    if (instruction == nullptr || instruction->queue == isa::Queue::kNone ||
-        instruction->queue == isa::Queue::kCompute) {
-      return;
+    if (std::vector<BufferOperand> operands = BufferOperands(s, target_); !operands.empty()) {
+      calls_.push_back(std::move(operands));
     }
-    for (const BufferOperand& operand : BufferOperands(s, target_)) {
-      if (operand.is_written) loaded_.insert(operand.buffer);
+  }
+  // What instructions compute something needed from is needed, too.
+  void AddSources() {
+    for (size_t before = 0; before != needed_.size();) {
+      before = needed_.size();
+      for (const std::vector<BufferOperand>& operands : calls_) {
+        const bool writes = std::any_of(operands.begin(), operands.end(), [this](const auto& o) {
+          return o.is_written && needed_.contains(o.buffer);
+        });
+        for (const BufferOperand& operand : operands) {
+          if (writes && operand.is_read) needed_.insert(operand.buffer);
+        }
+      }
     }
   }
 
@@ -176,8 +186,7 @@ class Fills {
     const Stmt below = ir::MapChildren(s, [this](Stmt child) { return Filled(child); });
     if (!s.Is(StmtKind::kAllocate)) return below;
     const ir::Buffer buffer = s.buffer();
-    const bool is_needed =
-        buffer->scope == isa::kNmem && (read_.contains(buffer) || loaded_.contains(buffer));
+    const bool is_needed = buffer->scope == isa::kNmem && needed_.contains(buffer);
     if (!is_needed || buffer->extents.size() != 1 || !buffer->extents[0].Is(ExprKind::kIntImm)) {
       return below;
     }
@@ -205,7 +214,8 @@ class Fills {
   }
 
   const Target& target_;
-  absl::flat_hash_set<ir::Buffer> read_, loaded_;
+  absl::flat_hash_set<ir::Buffer> needed_;  // what scalar code reads depends on their elements
+  std::vector<std::vector<BufferOperand>> calls_;
 };
 
 }  // namespace

@@ -21,7 +21,8 @@ namespace polynao {
 //   }                                                  }
 //
 // A core may have a part of the rows that a nest goes over, too. So where there is such a nest, buffers in NMEM that
-// one reads, or that are loaded, are filled with zeros first. Returns `s`, changed or not. Runs behind tensorize.
+// one reads, and those from which instructions compute these, are filled with zeros first. Returns `s`, changed or not.
+// Runs behind tensorize.
 ir::Stmt DefineWhatScalarCodeReads(ir::Stmt s, const Target& target);
 
 }  // namespace polynao

@@ -49,7 +49,28 @@ TEST(ScalarCodeTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
               Not(HasSubstr(kGuard)));
 }
 
-// What is loaded, and what a nest reads, is filled: whole groups by an instruction, the rest one by one.
+// What instructions compute X from that a nest reads, and nothing else: W is loaded, V copied from it in part.
+TEST(ScalarCodeTest, WhatItIsComputedFromIsFilled) {
+  const std::string text = RunPass(
+      "func f(A: i8[128] in, B: i8[64] out) { thread (cid, 1) { thread (tid, 1) {"
+      " allocate W: i8[64] @nmem allocate V: i8[64] @nmem allocate X: i8[64] @nmem"
+      " allocate U: i8[64] @nmem allocate Y: i8[64] @nmem"
+      " memcpy.i8.nmem.gmem.async(&W[0], &A[0], 50, 1, 0, 0)"
+      " memcpy.i8.nmem.gmem.async(&U[0], &A[64], 50, 1, 0, 0)"
+      " memcpy.i8.nmem.nmem.async(&V[0], &W[0], 50, 1, 0, 0)"
+      " maxs.i8(&X[0], &V[0], i8(3), 64)"
+      " for (i, 0, 64) { Y[i] = X[i] + i8(1) }"
+      " add.i8(&U[0], &U[0], &Y[0], 64)"
+      " memcpy.i8.gmem.nmem.async(&B[0], &U[0], 50, 1, 0, 0) } } }",
+      Skip, TestTarget());
+  for (const char* filled : {"&W[0], i8(0)", "&V[0], i8(0)", "&X[0], i8(0)"}) {
+    EXPECT_THAT(text, HasSubstr(filled));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("&U[0], i8(0)")));
+  EXPECT_THAT(text, Not(HasSubstr("&Y[0], i8(0)")));
+}
+
+// What a nest reads is filled: whole groups by an instruction, the rest one by one.
 TEST(ScalarCodeTest, WhatItReadsIsFilled) {
   const std::string text = RunPass(
       "func f(A: i8[128] in, B: i8[100] out) { thread (cid, 1) { thread (tid, 1) {"

@@ -248,7 +248,8 @@ const std::vector<Words>& AttentionCases() {
       {"attention", "1x1x1", kFloats},          {"attention", "2x31x20", kFloats},
       {"attention", "8x64x64", kFloats},        {"attention", "3x65x64,3x130x64", kFloats},
       {"attention", "1x7x63,1x1x63", kFloats},  {"attention", "12x33x128", {"f16"}, {"scale=0.5"}},
-      {"attention", "1x130x1,1x64x1", {"f16"}},
+      {"attention", "1x130x1,1x64x1", {"f16"}}, {"attention", "5x67x33", kFloats},
+      {"attention", "3x5x64", {"f16"}},
   };
   return *cases;
 }
@@ -363,6 +364,17 @@ TEST(LayersTest, AttentionKeepsItsScores) {
     const int64_t of_y = 4 * 128 * 64 * 2, of_scores = 4 * 128 * 128 * 2;
     EXPECT_EQ(report->simulated->gmem_written, of_y + cut * of_scores);
   }
+}
+
+// Cores of a cluster share the rows of a head though their number is a prime: the last core has fewer. Where they did
+// not, each core made the weights of all heads by itself, which took three times as long.
+TEST(LayersTest, AttentionOfAPrimeLength) {
+  const auto cycles = [](const char* shape) {
+    CaseSettings settings;
+    settings.config = "mlu370";
+    return MustRun({"attention", shape, {}}, "f16", settings).simulated->cycles;
+  };
+  EXPECT_LT(cycles("12x61x64"), 2 * cycles("12x64x64"));
 }
 
 TEST(LayersTest, GroupsOnTheCard) {

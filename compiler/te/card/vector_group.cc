@@ -237,12 +237,16 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         // No other dimension is shared.
         if (across == 1 ? apart != split : apart == split) continue;
         const bool shares_channels = channels_ > 0 && across > 1 && apart == last;
-        if (across > 1 && !shares_channels && shape[apart] % across != 0) continue;
+        // The last core may have fewer than the others, but some.
+        const int64_t part = CeilDiv(shape[apart], across);
+        if (across > 1 && !shares_channels && (across - 1) * part >= shape[apart]) continue;
+        const bool has_rest = across > 1 && shape[apart] % across != 0;
+        if (has_rest && !shares_channels && (channels_ > 0 || apart == last)) continue;
         if (is_whole(apart) || (channels_ == kFew && across > 1 && split > 0)) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
         t.core[split] = CeilDiv(shape[split], runs);
-        if (across > 1) t.core[apart] = shape[apart] / across;
+        if (across > 1) t.core[apart] = part;
         if (channels_ > 0) {
           // Rows of any length are flat (flat_windows.h); the last core may have fewer channels than the others.
           if (CeilDiv(shape[last], channels_) != (shares_channels ? across : 1)) continue;

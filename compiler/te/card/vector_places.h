@@ -360,13 +360,22 @@ class VectorGroup::Places {
     return {layout_.nodes[list_[operand.node].operands[0].node].box, ReadBox(axes, own)};
   }
 
+  // The output's dimensions, as bits, whose last tile is shorter. Channels of flat windows are no rows.
+  uint64_t WithRest() const {
+    uint64_t rests = 0;
+    for (const size_t d : {t_.split, t_.apart}) {
+      const bool has_rest = group_.output_.shape()[d] % t_.tile[d] != 0;
+      if (has_rest && (d == t_.split || group_.channels_ <= 0)) rests |= uint64_t{1} << d;
+    }
+    return rests;
+  }
+
   // Whether the last tile leaves gaps between rows of the node's box, over which no instruction runs.
   bool HasGaps(size_t i) const {
-    const int64_t whole = group_.output_.shape()[t_.split];
-    if (whole % t_.tile[t_.split] == 0) return false;
+    const uint64_t rests = WithRest();
     int64_t rows = 1;
     for (size_t d = 0; d < list_[i].shape.size(); ++d) {
-      if ((group_.dimension_follows_[i][d] >> t_.split & 1) != 0 && rows > 1) return true;
+      if ((group_.dimension_follows_[i][d] & rests) != 0 && rows > 1) return true;
       rows *= layout_.nodes[i].box[d];
     }
     return false;
@@ -374,11 +383,11 @@ class VectorGroup::Places {
 
   // Whether the last tile, which is shorter, reads backwards: then it would begin before what is there.
   bool ReadsBackwards(size_t i) const {
-    if (group_.output_.shape()[t_.split] % t_.tile[t_.split] == 0) return false;
+    const uint64_t rests = WithRest();
     const VectorNode& node = list_[i];
     for (const Index& index : group_.indices_[i]) {
       for (size_t d = 0; d < node.axes.size(); ++d) {
-        const bool follows = (group_.dimension_follows_[i][d] >> t_.split & 1) != 0;
+        const bool follows = (group_.dimension_follows_[i][d] & rests) != 0;
         if (follows && index.coefficients[d] < 0) return true;
       }
     }
