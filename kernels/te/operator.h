@@ -96,6 +96,7 @@ struct Operator {
   double tolerance_steps = 0;
   // Instead, on all targets: the difference allowed between floats, as a part of the largest
   // magnitude in the reference's output. For long sums, whose order a schedule may change.
+  // Of bf16 a step of the type, which is more.
   double tolerance_of_largest = 0;
   // It holds on the card alone, whose cores share a sum; other targets add in order and agree bit for bit.
   bool only_card_reorders = false;

@@ -637,6 +637,14 @@ TEST(LayersTest, GatherOnProcessors) { RunOnProcessors(GatherCases(), {"cpu", "c
 
 TEST(LayersTest, GroupsOnProcessors) { RunOnProcessors(GroupCases()); }
 
+// A value of bf16 may be rounded to either neighbour.
+TEST(LayersTest, RoundingOfBf16IsNoDifference) {
+  CaseSettings settings;
+  settings.target = "cpu";
+  settings.seed = 57;
+  EXPECT_GT(MustRun({"group_norm", "3x1x2x1", {}}, "bf16", settings).max_abs_error, 0);
+}
+
 TEST(LayersTest, TypesThatOnlyProcessorsHave) {
   RunAll({{"add", "7x1,9", {"bf16", "f64", "u8", "i64"}},
           {"reduce_sum", "7x9", {"bf16", "f64", "i64"}},
