@@ -39,6 +39,8 @@ struct Layer {
     // Of an image that comes in parts, too: input channels of a part. 0: a part has all of one or several places of the
     // window, which an image that is there is read at.
     int64_t channels = 0;
+    // Rows and columns of the image from where one part is read to where the next one is; 0: they begin alike.
+    int64_t row_step = 0, column_step = 0;
   };
   std::vector<Part> parts;
   // Elementwise inputs of the output's shape, bytes of an element; and inputs that differ along the channels alone.

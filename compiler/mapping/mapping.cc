@@ -25,6 +25,15 @@ const Layer::Part* FindPart(const Layer& layer, const Mapping& m) {
   return it == layer.parts.end() ? nullptr : &*it;
 }
 
+// Whether all parts begin where the tensor unit may read an image.
+bool PartsBegin(const Layer& layer, const Mapping& m, const Shares& s) {
+  const Layer::Part& part = *FindPart(layer, m);
+  const int64_t pixel = layer.input_channels * layer.element_bytes;
+  const int64_t row = layer.image_columns.Of(s.core_columns) * pixel;
+  return part.row_step * row % isa::kTensorUnitAlignment == 0 &&
+         part.column_step * pixel % isa::kTensorUnitAlignment == 0;
+}
+
 int64_t OnChip(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 
 }  // namespace
@@ -212,6 +221,10 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   }
   if (m.parts != 1 && FindPart(layer, m) == nullptr) {
     return StrCat("parts = ", m.parts, ": filters have no such equal parts");
+  }
+  if (m.parts > 1 && !m.image_in_parts && !PartsBegin(layer, m, shares)) {
+    return StrCat("parts = ", m.parts, " of filters are read between multiples of ",
+                  isa::kTensorUnitAlignment, " bytes of the image");
   }
   if (m.image_in_parts && m.parts == 1) return "image_in_parts = 1: expected parts of filters";
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {

@@ -138,13 +138,19 @@ int64_t ContractionGroup::StepBytes(size_t k, int64_t pixels, int64_t lanes, int
   return bytes;
 }
 
-std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c) const {
+std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c,
+                                                            const mapping::Layer& layer) const {
   std::vector<mapping::Layer::Part> parts;
   const bool can_add =
       target_->instructions->Find(StrCat(c.family, "_acc.", ir::TypeName(c.type))) != nullptr;
   if (!c.weights->is_constant || !can_add) return parts;
   const std::vector<ReduceAxis>& axes = c.sums->bodies[0].axes;
   const int64_t element = ir::ByteSize(c.type);
+  // Places of the image from one place of a window's rows or columns, axes 0 and 1, to the next.
+  const auto distance = [&](size_t d) -> int64_t {
+    const mapping::Window& window = d == 0 ? layer.image_rows : layer.image_columns;
+    return axes.size() < 3 || axes[d].extent < 2 ? 0 : (window.size - 1) / (axes[d].extent - 1);
+  };
   int64_t outer = 1;  // parts of the axes before axis d
   for (size_t d = 0; d < axes.size(); ++d) {
     const bool is_last = d + 1 == axes.size();  // input channels
@@ -156,7 +162,9 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
       parts.push_back({.count = outer * count,
                        .bytes = depth * element,
                        .pitch = FilterPitch(c, depth),
-                       .channels = is_last ? depth : 0});
+                       .channels = is_last ? depth : 0,
+                       .row_step = distance(0) * (d == 0 ? axes[0].extent / count : 1),
+                       .column_step = d == 1 ? distance(1) * (axes[1].extent / count) : 0});
     }
     outer *= axes[d].extent;
   }
@@ -189,7 +197,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   layer.filter_bytes = c.filter_elements * layer.element_bytes;
   layer.filter_pitch = FilterPitch(c, 0);
   layer.macs_per_cycle = c.macs_per_cycle;
-  layer.parts = PartsOf(c);
+  layer.parts = PartsOf(c, layer);
   for (size_t i = 0; i < level.steps.list.size(); ++i) {
     const Step& step = level.steps.list[i];
     if (step.tensor == nullptr || static_cast<int>(i) == level.contracted) continue;

@@ -180,7 +180,8 @@ class ContractionGroup {
   double VectorCyclesOf(size_t level, const Shape& extents) const;
   // The ways to cut filters at their outer axes: a part has whole rows, or places, of the window. Of weights whose
   // layout is free.
-  std::vector<mapping::Layer::Part> PartsOf(const Contraction& c) const;
+  std::vector<mapping::Layer::Part> PartsOf(const Contraction& c,
+                                            const mapping::Layer& layer) const;
   // The group as a search sees it whose weights may stream; none if it has several levels or extras.
   std::optional<mapping::Layer> StreamLayer() const;
   Tiling StreamTiling(const mapping::Layer& layer, const mapping::Mapping& m) const;
