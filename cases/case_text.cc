@@ -70,7 +70,7 @@ ir::Type FirstType(OperatorCase c, const Target& target) {
     c.dtype = type;
     const absl::StatusOr<const kernels::Operator*> op = kernels::FindOperator(c);
     if (op.ok() && (*op)->build(c, target).ok()) return type;
-    const bool has_type = op.ok() || !absl::IsUnimplemented(op.status());
+    const bool has_type = op.ok() || !kernels::IsWrongType(op.status());
     if (has_type && !of_operator) of_operator = type;
   }
   return of_operator.value_or(ir::Type::kF16);

@@ -116,8 +116,7 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
     return absl::NotFoundError(StrCat("no operator is named '", c.op, "'; there are: ", names));
   }
   if (found->floats_only && !ir::IsFloat(c.dtype)) {
-    return InvalidInput("operator ", c.op, " of ", ir::TypeName(c.dtype),
-                        ": expected f16, bf16, f32 or f64");
+    return WrongType(c, "f16, bf16, f32 or f64");
   }
   RETURN_IF_ERROR(CheckScalar(*found, c));
   const size_t shapes = c.operands.size() + 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -81,6 +82,18 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text) {
     begin = end + 1;
   }
 }
+
+namespace {
+constexpr char kWrongType[] = "polynao/wrong_type";
+}  // namespace
+
+absl::Status WrongType(const OperatorCase& c, const std::string& expected) {
+  absl::Status status =
+      InvalidInput("operator ", c.op, " of ", ir::TypeName(c.dtype), ": expected ", expected);
+  status.SetPayload(kWrongType, absl::Cord());
+  return status;
+}
+bool IsWrongType(const absl::Status& status) { return status.GetPayload(kWrongType).has_value(); }
 
 bool TakesLoops(const Operator& op, const OperatorCase& c) {
   return op.loops_on_card && c.schedule.empty() && op.loops_on_card(c);

@@ -146,6 +146,10 @@ struct Operator {
 // Operator::loops_on_card, and the case names no schedule.
 bool TakesLoops(const Operator& op, const OperatorCase& c);
 
+// That an operator has other types than the case's, "f16 or f32" say; and whether a status is that error.
+absl::Status WrongType(const OperatorCase& c, const std::string& expected);
+bool IsWrongType(const absl::Status& status);
+
 // Returns true if `choice` has all choices of `wanted`.
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
 // "rows=7 columns=14".

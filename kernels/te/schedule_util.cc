@@ -38,8 +38,7 @@ absl::Status CheckType(const OperatorCase& c, const std::vector<ir::Type>& types
     const char* before = i == 0 ? "" : i + 1 == types.size() ? " or " : ", ";
     StrAppend(&expected, before, ir::TypeName(types[i]));
   }
-  return absl::UnimplementedError(
-      StrCat("operator ", c.op, " of ", ir::TypeName(c.dtype), ": expected ", expected));
+  return WrongType(c, expected);
 }
 
 absl::Status CheckInstructions(const OperatorCase& c, const Target& target,

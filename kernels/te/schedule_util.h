@@ -39,7 +39,7 @@ absl::Status CheckNumber(const Operator& op, const OperatorCase& c, std::string_
                          int64_t low, int64_t high = 1 << 20);
 // That all shapes have as many dimensions as `ranks` says, in order, of 1 and more elements.
 absl::Status CheckShapes(const OperatorCase& c, const std::vector<size_t>& ranks);
-// That the type is one of `types`. Errors: Unimplemented, so that others are known from it.
+// That the type is one of `types`. Errors: WrongType.
 absl::Status CheckType(const OperatorCase& c, const std::vector<ir::Type>& types);
 // That an accelerator has the instructions ("add.f32"); nothing for other targets.
 absl::Status CheckInstructions(const OperatorCase& c, const Target& target,

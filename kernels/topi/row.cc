@@ -60,8 +60,7 @@ absl::Status CheckTypes(const OperatorCase& c, const std::vector<ir::Type>& type
   if (std::find(types.begin(), types.end(), c.dtype) != types.end()) return absl::OkStatus();
   std::vector<std::string> names;
   for (const ir::Type type : types) names.emplace_back(ir::TypeName(type));
-  return absl::UnimplementedError(StrCat("operator ", c.op, " of ", ir::TypeName(c.dtype),
-                                         ": expected ", absl::StrJoin(names, ", ")));
+  return WrongType(c, absl::StrJoin(names, ", "));
 }
 
 }  // namespace polynao::kernels
