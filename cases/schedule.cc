@@ -113,7 +113,7 @@ absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            bool has_tiles) {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   poly::ScheduleOptions options;
-  options.machine = poly::HostMachine(threads, has_tiles);
+  ASSIGN_OR_RETURN(options.machine, poly::HostMachine(threads, has_tiles));
   options.count = true;
   return RunStrategy(function, schedule, options, poly::Schedule);
 }

@@ -56,7 +56,7 @@ commands=$("$nao" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]\{1,\}\) .*/\1/p
 declare -A base=(
   [demo]='' [run]='add --shape=4' [bench]='tensorize48' [tune]='add --shape=4' [compile]='add --shape=4 -o out' [opt]='add --shape=4' [poly]='f.nir'
   [sim]='p.nasm' [compare]='c.json --reference' [sweep]='add --shape=4 --axis=gmem.channels=2 --out=out' [asm]='p.nasm -o out.bin'
-  [disasm]='c.bin' [list]='ops' [cycles]='layers95' [check]='add --shape=4'
+  [calibrate]='' [disasm]='c.bin' [list]='ops' [cycles]='layers95' [check]='add --shape=4'
 )
 # Bad values of options that are no numbers and no flags: COMMAND OPTION VALUE MESSAGE, or with * for commands that have
 # no line of their own.
@@ -159,6 +159,7 @@ cycles --schedule stream=1 which schedules --model simulates
 asm -o /nonexistent/x can not be written
 disasm -o /nonexistent/x can not be written
 demo -o c.json/x can not be made
+calibrate -o /nonexistent/x can not be written
 TEXTS
 
 for command in $commands; do
@@ -310,6 +311,8 @@ not in range | compare c.json --reference --max-cycles=-1
 --values: expected topi511 alone | cycles topi511 layers95 --values
 --model excludes --values | cycles topi511 --values --model=4
 list: expected ops, | list frob
+not in range | calibrate --threads=0
+diannao not in | calibrate --target=diannao
 can not be read | check missing.nasm
 --shape is not for a program | check q.nasm --shape=4
 --arg is not for an operator | check add --shape=4 --arg n=4

@@ -4,8 +4,9 @@
 int main(int argc, char** argv) {
   using namespace polynao::driver;
   constexpr AddCommand kCommands[] = {
-      AddDemoCommand,   AddRunCommand,   AddBenchCommand, AddTuneCommand,   AddCompileCommand,
-      AddOptCommand,    AddPolyCommand,  AddSimCommand,   AddCheckCommand,  AddCompareCommand,
-      AddCyclesCommand, AddSweepCommand, AddAsmCommand,   AddDisasmCommand, AddListCommand};
+      AddDemoCommand,    AddRunCommand,     AddBenchCommand,  AddTuneCommand,
+      AddCompileCommand, AddOptCommand,     AddPolyCommand,   AddSimCommand,
+      AddCheckCommand,   AddCompareCommand, AddCyclesCommand, AddSweepCommand,
+      AddAsmCommand,     AddDisasmCommand,  AddListCommand,   AddCalibrateCommand};
   return Main(argc, argv, kCommands);
 }

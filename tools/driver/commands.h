@@ -84,6 +84,7 @@ void AddCompareCommand(CLI::App& app, Action& action);
 void AddCyclesCommand(CLI::App& app, Action& action);
 void AddSweepCommand(CLI::App& app, Action& action);
 void AddTuneCommand(CLI::App& app, Action& action);
+void AddCalibrateCommand(CLI::App& app, Action& action);
 
 // A whole program that has these commands: parses the command line, runs the command, prints "nao: MESSAGE" for an
 // error. Returns the exit code: 0 only if all went well and values agree, else 1.

@@ -60,7 +60,7 @@ absl::StatusOr<bool> TunePipeline(const kernels::Pipeline& pipeline, const TuneF
   const int threads =
       flags.threads > 0 ? flags.threads : static_cast<int>(std::thread::hardware_concurrency());
   poly::ScheduleOptions options;
-  options.machine = poly::HostMachine(threads);
+  ASSIGN_OR_RETURN(options.machine, poly::HostMachine(threads));
   ASSIGN_OR_RETURN(const std::vector<poly::RankedTile> tiles, poly::RankTiles(function, options));
   std::vector<Trial> trials = {{.schedule = "fuse", .rank = 0, .report = {}}};
   for (size_t i = 0; i < std::min(tiles.size(), static_cast<size_t>(flags.top)); ++i) {

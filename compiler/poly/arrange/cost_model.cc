@@ -367,11 +367,18 @@ class TileSearch {
   }
 
   TilePlan Best() {
-    std::vector<size_t> choice(query_.members.size(), 0);
+    std::vector<std::vector<int64_t>> sizes;  // of each member
+    for (size_t i = 0; i < query_.members.size(); ++i) sizes.push_back(AllowedSizes(i));
+    Thin(sizes);
+    for (const std::vector<int64_t>& of_member : sizes) {
+      if (of_member.empty()) return best_;
+    }
+    std::vector<size_t> choice(sizes.size(), 0);
     while (true) {
-      TrySizes(choice);
+      SetSizes(sizes, choice);
+      TrySizes();
       size_t i = 0;
-      while (i < choice.size() && ++choice[i] == std::size(kSizes)) choice[i++] = 0;
+      while (i < choice.size() && ++choice[i] == sizes[i].size()) choice[i++] = 0;
       if (i == choice.size()) return best_;
     }
   }
@@ -381,36 +388,64 @@ class TileSearch {
     double speed_up = 1, starts = 0;
   };
 
-  double TilesAlong(size_t m) const {
-    return std::ceil(static_cast<double>(extents_[m]) / static_cast<double>(sizes_[m]));
+  double TilesAlong(size_t m, int64_t size) const {
+    return std::ceil(static_cast<double>(extents_[m]) / static_cast<double>(size));
   }
+  double TilesAlong(size_t m) const { return TilesAlong(m, sizes_[m]); }
 
-  // Sets sizes_ and tiles_; false: these sizes are not allowed.
-  bool SetSizes(const std::vector<size_t>& choice) {
-    sizes_ = extents_;
-    tiles_ = 1;
-    for (size_t i = 0; i < query_.members.size(); ++i) {
-      const int member = query_.members[i];
-      const auto m = static_cast<size_t>(member);
-      const int64_t size = kSizes[choice[i]];
-      const bool must_cut = query_.parallel == member || (query_.is_wave && i < 2);
+  // The sizes that member number `i` may have.
+  std::vector<int64_t> AllowedSizes(size_t i) const {
+    const int member = query_.members[i];
+    const auto m = static_cast<size_t>(member);
+    const bool must_cut = query_.parallel == member || (query_.is_wave && i < 2);
+    std::vector<int64_t> allowed;
+    for (const int64_t size : kSizes) {
       if (size == kWhole) {
-        if (must_cut) return false;
+        if (!must_cut) allowed.push_back(size);
         continue;
       }
       // A size that is the whole loop says so; cores need several tiles each, so that none waits long.
-      if (size >= extents_[m] || size % query_.multiples[m] != 0) return false;
-      if (size == 1 && !(must_cut && !query_.is_wave && query_.may_be_one[m])) return false;
-      sizes_[m] = size;
-      const double along = TilesAlong(m);
-      if (must_cut && along < 4 * machine_.cores) return false;
-      tiles_ *= along;
+      if (size >= extents_[m] || size % query_.multiples[m] != 0) continue;
+      if (size == 1 && !(must_cut && !query_.is_wave && query_.may_be_one[m])) continue;
+      if (must_cut && TilesAlong(m, size) < 4 * machine_.cores) continue;
+      allowed.push_back(size);
     }
-    return true;
+    return allowed;
   }
 
-  void TrySizes(const std::vector<size_t>& choice) {
-    if (!SetSizes(choice)) return;
+  // Of eight long loops there are 200 million tilings: the longest lists lose every other size until few are left.
+  static void Thin(std::vector<std::vector<int64_t>>& sizes) {
+    constexpr double kMostTilings = 1 << 16;
+    const auto count = [&] {
+      double product = 1;
+      for (const std::vector<int64_t>& one : sizes) product *= static_cast<double>(one.size());
+      return product;
+    };
+    while (count() > kMostTilings) {
+      std::vector<int64_t>& longest =
+          *std::max_element(sizes.begin(), sizes.end(),
+                            [](const auto& a, const auto& b) { return a.size() < b.size(); });
+      if (longest.size() <= 2) return;
+      std::vector<int64_t> kept;
+      for (size_t k = longest.size() % 2 == 0 ? 1 : 0; k < longest.size(); k += 2)
+        kept.push_back(longest[k]);
+      longest = kept;
+    }
+  }
+
+  void SetSizes(const std::vector<std::vector<int64_t>>& sizes, const std::vector<size_t>& choice) {
+    sizes_ = extents_;
+    tiles_ = 1;
+    for (size_t i = 0; i < choice.size(); ++i) {
+      const int64_t size = sizes[i][choice[i]];
+      if (size == kWhole) continue;
+      const auto m = static_cast<size_t>(query_.members[i]);
+      sizes_[m] = size;
+      tiles_ *= TilesAlong(m);
+    }
+  }
+
+  void TrySizes() {
     for (const int last : query_.members) {
       const auto l = static_cast<size_t>(last);
       if (tiles_ > 1 && sizes_[l] >= extents_[l]) continue;

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace polynao::poly {
 
@@ -27,9 +30,31 @@ struct CpuMachine {
   int64_t assumed_extent = 1024;
 };
 
-// This machine's, as far as it tells. Without `has_tiles` it lacks the instructions on tiles and those that add floats:
-// compilers of C do not find them in loops.
-CpuMachine HostMachine(int cores, bool has_tiles = true);
+// This machine's, as far as it tells, and what the file says that the environment's variable POLYNAO_CPU names. Without
+// `has_tiles` it lacks the instructions on tiles and those that add floats: compilers of C do not find them in loops.
+// Errors: the file cannot be read, or is malformed.
+absl::StatusOr<CpuMachine> HostMachine(int cores, bool has_tiles = true);
+
+// What `nao calibrate` measures. Of memory: bytes that are read from beyond all caches.
+struct CpuRates {
+  int threads = 1;
+  double clock_hz = 0;
+  double bytes_of_one = 0;   // a second, one core
+  double bytes_of_all = 0;   // a second, `threads` cores together
+  double start_seconds = 0;  // of a parallel loop, and the wait for its end
+};
+
+// The file for POLYNAO_CPU: the caches of `machine`, and `rates`. `name`: the processor's; `when`: the date.
+//
+//   name = "AMD EPYC"
+//   [cpu]
+//   l1_bytes = { value = 32768, source = "sourced: the operating system" }
+//   memory_of_one = { value = 5200, source = "sourced: nao calibrate, 2026-11-27" }
+std::string CpuFileText(std::string_view name, std::string_view when, const CpuMachine& machine,
+                        const CpuRates& rates);
+// `machine` with what such a file says; of other numbers of cores in proportion. Errors name file and line.
+absl::StatusOr<CpuMachine> WithCpuFile(CpuMachine machine, std::string_view text,
+                                       std::string_view file);
 
 }  // namespace polynao::poly
 

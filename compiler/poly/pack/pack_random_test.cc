@@ -210,7 +210,7 @@ TEST(PackRandomTest, KeepsTheMeaningCompiled) {
     ASSERT_TRUE(before.ok()) << text << before.status();
     ir::Function after = *before;
     ScheduleOptions options;
-    options.machine = HostMachine(2);
+    options.machine = HostMachine(2).value();
     options.takes_dots = true;
     options.packing = Packing::kAll;
     const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
