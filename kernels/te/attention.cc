@@ -47,11 +47,13 @@ Tensor Express(te::Graph& g, const BatchedMatmul& k) {
 }
 // [tensor-program batched_matmul end]
 
-// Each product of the batch is a dense layer, whose weights are columns here.
-void Reference(const BatchedMatmul& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
+// Each product of the batch is a dense layer, whose weights are columns here. `is_fused`: products of floats and their
+// sums are rounded once.
+void Reference(const BatchedMatmul& k, bool is_fused, absl::Span<const ir::Tensor> in,
+               ir::Tensor& out) {
   ir::Tensor x(k.in, {k.rows, k.k}), f(k.in, {k.co, k.k}), y(k.out, {k.rows, k.co});
   ConvLayer layer = DenseLayer(k.rows, k.k, k.co);
-  layer.bias = k.bias, layer.relu = k.relu, layer.scale = k.scale;
+  layer.bias = k.bias, layer.relu = k.relu, layer.scale = k.scale, layer.is_fused = is_fused;
   for (int64_t n = 0; n < k.batch; ++n) {
     for (int64_t i = 0; i < k.rows * k.k; ++i) x.SetValue(i, in[0].Value(n * k.rows * k.k + i));
     for (int64_t i = 0; i < k.k * k.co; ++i) {
@@ -98,7 +100,11 @@ Operator BatchedMatmulRow() {
     return work;
   };
   row.reference = [matmul](const OperatorCase& c, absl::Span<const ir::Tensor> in,
-                           absl::Span<ir::Tensor> out) { Reference(matmul(c), in, out[0]); };
+                           absl::Span<ir::Tensor> out) { Reference(matmul(c), false, in, out[0]); };
+  row.processor_reference = [matmul](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                                     absl::Span<ir::Tensor> out) {
+    Reference(matmul(c), true, in, out[0]);
+  };
   ScheduleByExpressions(
       row, [matmul](te::Graph& g, const OperatorCase& c) { return Express(g, matmul(c)); },
       row.name);

@@ -92,10 +92,13 @@ Tensor Express(Graph& g, const Layer& k, const Tensor& x, const std::string& suf
   });
 }
 
-// `inputs`: filters, scale, shift, and the other branch if there is one.
-ir::Tensor Reference(const Layer& k, const ir::Tensor& x, absl::Span<const ir::Tensor> inputs) {
+// `inputs`: filters, scale, shift, and the other branch if there is one. `is_fused`: products of floats and their sums
+// are rounded once.
+ir::Tensor Reference(const Layer& k, const ir::Tensor& x, absl::Span<const ir::Tensor> inputs,
+                     bool is_fused = false) {
   ConvLayer plain = k;
   plain.bias = plain.relu = false;
+  plain.is_fused = is_fused;
   ir::Tensor y(Type::kF16, {k.ho(), k.wo(), k.co});
   ReferenceConv2d(plain, x, inputs[0], nullptr, y);
   const auto apply = [&y](BinaryOp op, const ir::Tensor& b) {
@@ -216,6 +219,10 @@ Operator ConvolutionBatchNorm() {
   row.reference = [layer](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                           absl::Span<ir::Tensor> out) {
     out[0] = Reference(layer(c), in[0], in.subspan(1));
+  };
+  row.processor_reference = [layer](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                                    absl::Span<ir::Tensor> out) {
+    out[0] = Reference(layer(c), in[0], in.subspan(1), /*is_fused=*/true);
   };
   ScheduleByExpressions(
       row,

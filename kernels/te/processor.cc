@@ -2,7 +2,10 @@
 
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/arrange/machine.h"
@@ -31,7 +34,68 @@ class Fused : public ir::Mutator {
   }
 };
 
+using te::Operation;
+
+// The buffers that the operation's expressions load.
+absl::flat_hash_set<ir::Buffer> LoadsOf(const Operation& operation) {
+  absl::flat_hash_set<ir::Buffer> loads;
+  for (const te::Body& body : operation.bodies) {
+    ir::ForEachExpr(body.value, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) loads.insert(ir::Buffer(e.buffer()));
+    });
+  }
+  return loads;
+}
+
+bool IsCompute(const Operation& operation) { return operation.kind == Operation::Kind::kCompute; }
+bool IsReduction(const Operation& operation) {
+  return IsCompute(operation) && operation.bodies[0].reducer.has_value();
+}
+
+// The elementwise computes that are no nests of their own.
+std::vector<const Operation*> Inlined(const te::Tensor& output) {
+  const te::GraphState& graph = *output.graph();
+  absl::flat_hash_map<const Operation*, std::vector<const Operation*>> readers;
+  for (const Operation& operation : graph.operations) {
+    for (const ir::Buffer buffer : LoadsOf(operation)) {
+      readers[graph.producers.at(buffer).first].push_back(&operation);
+    }
+  }
+  std::vector<const Operation*> inlined;
+  bool is_before = true;  // no reduction yet
+  for (const Operation& operation : graph.operations) {
+    if (!IsCompute(operation) || &operation == output.operation()) continue;
+    is_before &= !IsReduction(operation);
+    if (IsReduction(operation)) continue;
+    const std::vector<const Operation*>& by = readers[&operation];
+    const bool is_step = by.size() == 1 && !IsReduction(*by[0]) &&
+                         te::ElementCount(by[0]->shape) == te::ElementCount(operation.shape);
+    if (is_before || is_step) inlined.push_back(&operation);
+  }
+  return inlined;
+}
+
 }  // namespace
+
+bool HasProducts(const te::Tensor& output) {
+  const auto is_product = [](Expr e) {
+    if (!e.Is(ExprKind::kMul)) return false;
+    absl::flat_hash_set<ir::Buffer> loads[2];
+    for (size_t side = 0; side < 2; ++side) {
+      ir::ForEachExpr(e.operand(side), [&](Expr part) {
+        if (part.Is(ExprKind::kLoad)) loads[side].insert(ir::Buffer(part.buffer()));
+      });
+    }
+    return !loads[0].empty() && !loads[1].empty() && loads[0] != loads[1];
+  };
+  for (const Operation& operation : output.graph()->operations) {
+    if (!IsReduction(operation) || operation.bodies[0].reducer != te::Reducer::kSum) continue;
+    bool has_products = false;
+    ir::ForEachExpr(operation.bodies[0].value, [&](Expr e) { has_products |= is_product(e); });
+    if (has_products) return true;
+  }
+  return false;
+}
 
 absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target,
                                                bool takes_dots) {
@@ -44,21 +108,19 @@ absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const T
 absl::StatusOr<ProcessorFunctions> LowerForProcessor(const te::Tensor& output,
                                                      const ProcessorOptions& options) {
   te::Schedule s(output);
-  for (const te::Operation& operation : output.graph()->operations) {
-    if (operation.kind != te::Operation::Kind::kCompute) continue;
-    const te::Tensor tensor(output.graph(), &operation);
-    if (!(tensor == output) && !operation.bodies[0].reducer) s[tensor].ComputeInline();
+  for (const Operation* operation : Inlined(output)) {
+    s[te::Tensor(output.graph(), operation)].ComputeInline();
   }
   ProcessorFunctions result;
   ASSIGN_OR_RETURN(result.run, Lower(s));
   result.run.body = Fused().Mutate(result.run.body);
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  ASSIGN_OR_RETURN(
-      poly::ScheduleReport report,
-      poly::Schedule(result.run, {.takes_dots = options.takes_dots,
-                                  .constants = options.constants,
-                                  .machine = poly::HostMachine(threads, options.has_tiles)}));
+  ASSIGN_OR_RETURN(const poly::CpuMachine machine, poly::HostMachine(threads, options.has_tiles));
+  ASSIGN_OR_RETURN(poly::ScheduleReport report,
+                   poly::Schedule(result.run, {.takes_dots = options.takes_dots,
+                                               .constants = options.constants,
+                                               .machine = machine}));
   result.before = std::move(report.before);
   return result;
 }

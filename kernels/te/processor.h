@@ -13,9 +13,12 @@
 
 namespace polynao::kernels {
 
+// Whether some compute sums products of elements of two tensors: what LowerForProcessor is for.
+bool HasProducts(const te::Tensor& output);
+
 // `output` as the polyhedral scheduler arranges it for this machine and the target's compiler ("auto": tiles, vectors,
-// packed tiles). What is elementwise is computed where it is read, and a sum of products of floats rounds each product
-// and its sum once:
+// packed tiles). What is elementwise before the first reduction is computed where it is read, and so is what one other
+// elementwise compute of as many elements reads. A sum of products of floats rounds each product and its sum once:
 //
 //   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
 //

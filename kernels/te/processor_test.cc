@@ -1,7 +1,9 @@
 // Operators on this machine's processor, compared with plain loops.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,9 +19,12 @@
 #include "compiler/ir/text.h"
 #include "compiler/target/target.h"
 #include "isa/processor/processor.h"
+#include "kernels/te/attention.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/matmul.h"
 #include "kernels/te/operator.h"
+#include "kernels/te/transposed_convolution.h"
+#include "kernels/te/unscheduled.h"
 
 namespace polynao::kernels {
 namespace {
@@ -124,6 +129,46 @@ TEST(ProcessorTest, Conv2d) {
     }
     EXPECT_EQ(WrongIn(op, "10x10x8,12x3x3x2", type, {{"groups", "4"}, {"out", out}}), "");
   }
+}
+
+// Operators that are nothing but expressions, their sums of products in packed tiles.
+TEST(ProcessorTest, OperatorsByExpressions) {
+  std::vector<Operator> operators = AttentionOperators();
+  for (auto& list : {FusedLayers(), TransposedConvolutionOperators()})
+    operators.insert(operators.end(), list.begin(), list.end());
+  const auto check = [&](const char* name, const std::vector<const char*>& shapes,
+                         const std::vector<ir::Type>& types, const std::vector<Attributes>& all) {
+    const auto op = std::find_if(operators.begin(), operators.end(),
+                                 [&](const Operator& one) { return one.name == name; });
+    ASSERT_NE(op, operators.end()) << name;
+    size_t number = 0;
+    for (const char* shape : shapes) {
+      for (const ir::Type type : types) {
+        const Attributes& attributes = all[number++ % all.size()];
+        EXPECT_EQ(WrongIn(*op, shape, type, attributes), "")
+            << name << " " << shape << " " << ir::TypeName(type);
+      }
+    }
+    OperatorCase c;
+    c.op = name;
+    c.dtype = types[0];
+    ASSERT_TRUE(ParseShapes(shapes[0], c).ok());
+    const auto function = op->build(c, MakeTarget("cpu", nullptr).value());
+    ASSERT_TRUE(function.ok()) << function.status();
+    EXPECT_THAT(ir::Print(*function), testing::HasSubstr("column.panels")) << name;
+  };
+  using enum ir::Type;
+  check("batched_matmul", {"12x40x33,12x33x50", "3x1x7,3x7x1", "1x5x1,1x1x65"}, {kF32, kI8, kF16},
+        {{}, {{"bias", "1"}}, {{"relu", "1"}}, {{"scale", "0.5"}}});
+  check("attention", {"4x40x32", "3x1x5,3x17x5"}, {kF32, kF16}, {{}});
+  check("conv2d_bn", {"14x14x16,32x3x3x16", "5x7x3,1x1x1x3", "6x6x5,17x3x3x5"}, {kF32, kI8, kF16},
+        {{}, {{"residual", "1"}}, {{"stride", "2"}}, {{"out", "i8"}}, {{"norm", "0"}}});
+  check("conv2d_batch_norm", {"14x14x16,32x3x3x16", "3x2x1,3x1x1x1"}, {kF32, kI8},
+        {{}, {{"variance", "deviations"}}, {{"residual", "1"}}});
+  check("conv2d_pair", {"12x12x16,32x1x1x16,17x3x3x32", "5x5x3,2x3x3x3,1x1x1x2"}, {kI8, kI16},
+        {{}, {{"stride", "2"}}});
+  check("conv2d_transpose", {"14x14x16,8x3x3x16", "3x3x2,5x2x2x2"}, {kF32, kF16},
+        {{}, {{"stride", "3"}}});
 }
 
 // Lane by lane: rows of one tile, of two, and of more with a short one at the end; channels around a vector's; windows

@@ -14,6 +14,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/layout.h"
+#include "kernels/te/processor.h"
 #include "kernels/te/processor_schedule.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
@@ -30,8 +31,10 @@ using te::Tensor;
 
 // ---- schedules
 
-// Inlines what is elementwise before the first reduction; threads share the rows of all others.
-absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) {
+// Without the card: the polyhedral scheduler arranges sums of products for processors; of all else what is elementwise
+// before the first reduction is inlined, and threads share the rows of the rest.
+absl::StatusOr<ir::Function> WithoutCard(const Tensor& y, const Target& target) {
+  if (IsProcessor(target.name) && HasProducts(y)) return LowerForProcessor(y, target);
   te::Schedule s(y);
   std::vector<Tensor> stored;
   for (const te::Operation& operation : y.graph()->operations) {
@@ -93,7 +96,7 @@ void ScheduleByLoops(Operator& row, const Expressions& express, const std::strin
     Graph g(function);
     const Tensor y = express(g, c);
     // A nest for each tensor: the card's scheduler puts them together.
-    return IsInterpreter(target.name) ? Lower(te::Schedule(y)) : OnProcessor(y, target);
+    return IsInterpreter(target.name) ? Lower(te::Schedule(y)) : WithoutCard(y, target);
   };
 }
 
@@ -103,7 +106,7 @@ void ScheduleByExpressions(Operator& row, const Expressions& express, const std:
                                   const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine == nullptr) {
       Graph g(function);
-      return OnProcessor(express(g, c), target);
+      return WithoutCard(express(g, c), target);
     }
     ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
     ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> first, SchedulesOf(group, c, true));

@@ -107,6 +107,12 @@ void SetBlocks(PackPlan& plan, const PackShape& shape, const CpuMachine& machine
   }
 }
 
+// How much faster than one core `cores` of them read memory. Those that have no part do not read either.
+double MemoryScaling(double cores, const CpuMachine& machine) {
+  const double others = machine.cores > 1 ? (cores - 1) / (machine.cores - 1) : 0;
+  return 1 + (machine.memory_scaling - 1) * others;
+}
+
 double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& machine) {
   const double tiles = Tiles(shape.rows, plan.rows);
   const double panels = shape.outer_columns * Tiles(shape.columns, plan.width());
@@ -162,11 +168,8 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double bytes =
       static_cast<double>(shape.operand_bytes) * (shape.rows * sums + columns * sums) +
       static_cast<double>(shape.bytes) * 2 * page_factor * blocks * shape.rows * columns;
-  // Cores that have no part do not read either.
-  const double others = machine.cores > 1 ? (cores - 1) / (machine.cores - 1) : 0;
-  const double scaling = 1 + (machine.memory_scaling - 1) * others;
   const double memory = bytes > static_cast<double>(machine.cache_bytes) * cores
-                            ? bytes * machine.cycles_per_byte / scaling
+                            ? bytes * machine.cycles_per_byte / MemoryScaling(cores, machine)
                             : 0;
   const double busy = (work + packed + stream) / cores;
   const double overlapped =
@@ -234,9 +237,8 @@ std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machin
   return sizes;
 }
 
-}  // namespace
-
-PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine) {
+// The fastest plan of those whose cores share each iteration of the batch.
+PackPlan PlanOfEach(const PackShape& shape, const CpuMachine& machine) {
   const double lanes = std::max<double>(
       static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes), 1);
   const double least = shape.batch * shape.rows * shape.outer_columns * shape.columns *
@@ -262,6 +264,24 @@ PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine) {
     }
   }
   return best;
+}
+
+}  // namespace
+
+PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine) {
+  const PackPlan each = PlanOfEach(shape, machine);
+  if (shape.batch <= 1 || machine.cores <= 1) return each;
+  const double cores = std::min<double>(machine.cores, shape.batch);
+  CpuMachine core = machine;
+  core.cores = 1;
+  core.cycles_per_byte *= cores / MemoryScaling(cores, machine);
+  PackShape iteration = shape;
+  iteration.batch = 1;
+  PackPlan own = PlanOfEach(iteration, core);
+  own.shares_batch = true;
+  own.cycles = own.cycles * std::ceil(shape.batch / cores) + machine.parallel_cycles;
+  own.least_cycles = each.least_cycles;
+  return own.cycles < each.cycles ? own : each;
 }
 
 }  // namespace polynao::poly

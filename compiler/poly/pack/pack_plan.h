@@ -49,6 +49,8 @@ struct PackPlan {
   int64_t run = 1, runs = 1;
   // All cores read the same column panels, and each has row panels of its own; or the other way round.
   bool shares_columns = true;
+  // Each core has iterations of the batch of its own, and shares nothing with the others.
+  bool shares_batch = false;
   // Of tiles in registers of their own: the nearest cache keeps a block of row panels, and column panels stream through
   // it from the next one. Else a column panel stays there.
   bool keeps_rows = false;
@@ -67,7 +69,8 @@ struct PackPlan {
 // The plan for vectors that are multiplied element by element: all sums at a time, and enough chains of additions.
 PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine);
 
-// The fastest plan. `cycles` has what arithmetic, loads, packing, elements in memory and starts of threads take.
+// The fastest plan. `cycles` has what arithmetic, loads, packing, elements in memory and starts of threads take. Cores
+// share each iteration of the batch, or the iterations of all of it (12 products of 128 x 64 and 64 x 128).
 PackPlan MakePackPlan(const PackShape& shape, const CpuMachine& machine);
 
 }  // namespace polynao::poly

@@ -142,6 +142,27 @@ TEST(PackTest, Batch) {
       HasSubstr("packed"));
 }
 
+// Cores have products of their own where these are small and many; else they share each product.
+TEST(PackTest, CoresShareTheBatch) {
+  const auto batched = [](int64_t batch, const char* rows, const char* outer = "2") {
+    return StrCat(
+        "func f(A: f32[", batch, ", ", outer, ", ", rows, ", 9] in, B: f32[", batch, ", ", outer,
+        ", 9, 7] in, C: f32[", batch, ", ", outer, ", ", rows, ", 7] out, n: i32) {\n  for (b, 0, ",
+        batch, ") { for (h, 0, ", outer, ") { for (i, 0, ", rows,
+        ") { for (j, 0, 7) {\n    C[b, h, i, j] = 0.0\n    for (k, 0, 9) {\n"
+        "      C[b, h, i, j] = C[b, h, i, j] + A[b, h, i, k] * B[b, h, k, j] } } } } }\n}\n");
+  };
+  ScheduleOptions options = PackAll();
+  options.machine.parallel_cycles = 1000;
+  const std::string own = Packed(batched(3, "5"), options);
+  EXPECT_THAT(own, HasSubstr("each core its own of the batch"));
+  EXPECT_THAT(own, HasSubstr("parallel (batch: i64, 0, 6)"));
+  EXPECT_THAT(Packed(batched(3, "5", "n"), options), HasSubstr("each core its own of the batch"));
+  EXPECT_THAT(Packed(batched(1, "200", "1"), options), Not(HasSubstr("of the batch")));
+  options.machine.cores = 1;
+  EXPECT_THAT(Packed(batched(3, "5"), options), Not(HasSubstr("of the batch")));
+}
+
 // A convolution with a layout, a stride, a dilation and a padding.
 std::string Convolution(bool channels_last, int64_t stride, int64_t dilation, int64_t pad,
                         int64_t channels, int64_t filters, int64_t out) {

@@ -445,18 +445,29 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   }
   result.line = Line(contraction, dot, result.plan);
   if (columns_before) StrAppend(&result.line, ", columns packed before");
-  result.parallel_loops = machine.cores > 1 ? 2 : 0;
+  if (result.plan.shares_batch) StrAppend(&result.line, ", each core its own of the batch");
+  result.parallel_loops = machine.cores == 1 ? 0 : result.plan.shares_batch ? 1 : 2;
   std::optional<Range> outer_row;
   if (contraction.is_lanewise && !loops.batch.empty()) {
     outer_row = loops.batch.back();
     loops.batch.pop_back();
   }
   Values outer = names.outer();
+  // The iterations of the batch are one loop where cores share them.
+  const bool shares_batch = result.plan.shares_batch;
   std::vector<Var> batch;
-  for (const Range& loop : loops.batch) {
-    batch.push_back(c.NewVar(loop.var.name(), ir::Type::kI64));
-    outer[loop.var] = Plus(loop.first, batch.back());
+  Lets of_batch;
+  if (shares_batch) {
+    batch.push_back(c.NewVar("batch", ir::Type::kI64));
+    SetIteration(loops.batch, batch[0], outer, of_batch);
+  } else {
+    for (const Range& loop : loops.batch) {
+      batch.push_back(c.NewVar(loop.var.name(), ir::Type::kI64));
+      outer[loop.var] = Plus(loop.first, batch.back());
+    }
   }
+  CpuMachine of_iteration = machine;
+  if (shares_batch) of_iteration.cores = 1;
   Stmt code;
   PackedBefore before;
   const auto write = [&](auto&& writer) {
@@ -467,10 +478,15 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
     write(
         LanewiseWriter(contraction, loops, result.plan, machine, columns_before, outer_row, outer));
   } else {
-    write(Writer(contraction, dot, loops, result.plan, machine, columns_before, outer));
+    write(Writer(contraction, dot, loops, result.plan, of_iteration, columns_before, outer));
   }
-  for (size_t i = batch.size(); i-- > 0;)
-    code = c.For(batch[i], c.I64(0), loops.batch[i].count, code);
+  if (shares_batch) {
+    code = c.For(batch[0], c.I64(0), CountOf(c, loops.batch), Within(of_batch, code),
+                 ForKind::kParallel);
+  } else {
+    for (size_t i = batch.size(); i-- > 0;)
+      code = c.For(batch[i], c.I64(0), loops.batch[i].count, code);
+  }
   if (!has_instances.IsInt(1)) code = c.If(has_instances, code, otherwise);
   result.code = ir::CloneWithFreshBindings(names.Bind(code));
   if (columns_before) {
