@@ -36,20 +36,52 @@ class Fused : public ir::Mutator {
 
 using te::Operation;
 
-// The buffers that the operation's expressions load.
-absl::flat_hash_set<ir::Buffer> LoadsOf(const Operation& operation) {
-  absl::flat_hash_set<ir::Buffer> loads;
-  for (const te::Body& body : operation.bodies) {
-    ir::ForEachExpr(body.value, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) loads.insert(ir::Buffer(e.buffer()));
-    });
-  }
-  return loads;
-}
-
 bool IsCompute(const Operation& operation) { return operation.kind == Operation::Kind::kCompute; }
 bool IsReduction(const Operation& operation) {
   return IsCompute(operation) && operation.bodies[0].reducer.has_value();
+}
+
+// The buffers that `e` loads.
+absl::flat_hash_set<ir::Buffer> LoadsOf(Expr e) {
+  absl::flat_hash_set<ir::Buffer> loads;
+  ir::ForEachExpr(e, [&](Expr part) {
+    if (part.Is(ExprKind::kLoad)) loads.insert(ir::Buffer(part.buffer()));
+  });
+  return loads;
+}
+
+bool SumsProducts(const te::Body& body) {
+  bool has_products = false;
+  ir::ForEachExpr(body.value, [&](Expr e) {
+    if (!e.Is(ExprKind::kMul)) return;
+    const auto a = LoadsOf(e.operand(0)), b = LoadsOf(e.operand(1));
+    has_products |= !a.empty() && !b.empty() && a != b;
+  });
+  return has_products && body.reducer == te::Reducer::kSum;
+}
+
+// The last index of some load runs with the reduction (dimensions of 1 do not count), and there are enough rows for
+// vectors of them on each core.
+bool TakesInRows(const te::GraphState& graph, const Operation& reduction) {
+  constexpr int64_t kFewestRows = 64;
+  if (te::ElementCount(reduction.shape) < kFewestRows) return false;
+  const te::Body& body = reduction.bodies[0];
+  const auto runs = [&](Expr index) {
+    bool found = false;
+    ir::ForEachExpr(index, [&](Expr e) {
+      for (const te::ReduceAxis& axis : body.axes) found |= e == axis;
+    });
+    return found;
+  };
+  bool found = false;
+  ir::ForEachExpr(body.value, [&](Expr e) {
+    if (!e.Is(ExprKind::kLoad)) return;
+    const te::Shape& shape = graph.producers.at(ir::Buffer(e.buffer())).first->shape;
+    size_t last = shape.size();
+    while (last > 1 && shape[last - 1] == 1) --last;
+    found |= last > 0 && runs(e.operands()[last - 1]);
+  });
+  return found;
 }
 
 // The elementwise computes that are no nests of their own.
@@ -57,9 +89,12 @@ std::vector<const Operation*> Inlined(const te::Tensor& output) {
   const te::GraphState& graph = *output.graph();
   absl::flat_hash_map<const Operation*, std::vector<const Operation*>> readers;
   for (const Operation& operation : graph.operations) {
-    for (const ir::Buffer buffer : LoadsOf(operation)) {
-      readers[graph.producers.at(buffer).first].push_back(&operation);
+    absl::flat_hash_set<const Operation*> read;
+    for (const te::Body& body : operation.bodies) {
+      for (const ir::Buffer buffer : LoadsOf(body.value))
+        read.insert(graph.producers.at(buffer).first);
     }
+    for (const Operation* producer : read) readers[producer].push_back(&operation);
   }
   std::vector<const Operation*> inlined;
   bool is_before = true;  // no reduction yet
@@ -77,24 +112,15 @@ std::vector<const Operation*> Inlined(const te::Tensor& output) {
 
 }  // namespace
 
-bool HasProducts(const te::Tensor& output) {
-  const auto is_product = [](Expr e) {
-    if (!e.Is(ExprKind::kMul)) return false;
-    absl::flat_hash_set<ir::Buffer> loads[2];
-    for (size_t side = 0; side < 2; ++side) {
-      ir::ForEachExpr(e.operand(side), [&](Expr part) {
-        if (part.Is(ExprKind::kLoad)) loads[side].insert(ir::Buffer(part.buffer()));
-      });
-    }
-    return !loads[0].empty() && !loads[1].empty() && loads[0] != loads[1];
-  };
+bool IsForScheduler(const te::Tensor& output) {
+  bool has_products = false, has_reductions = false, are_of_rows = true;
   for (const Operation& operation : output.graph()->operations) {
-    if (!IsReduction(operation) || operation.bodies[0].reducer != te::Reducer::kSum) continue;
-    bool has_products = false;
-    ir::ForEachExpr(operation.bodies[0].value, [&](Expr e) { has_products |= is_product(e); });
-    if (has_products) return true;
+    if (!IsReduction(operation)) continue;
+    has_reductions = true;
+    has_products |= SumsProducts(operation.bodies[0]);
+    are_of_rows &= TakesInRows(*output.graph(), operation);
   }
-  return false;
+  return has_products || (has_reductions && are_of_rows);
 }
 
 absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target,

@@ -31,10 +31,10 @@ using te::Tensor;
 
 // ---- schedules
 
-// Without the card: the polyhedral scheduler arranges sums of products for processors; of all else what is elementwise
-// before the first reduction is inlined, and threads share the rows of the rest.
+// Without the card: for processors the polyhedral scheduler arranges sums of products and reductions of rows; of all
+// else what is elementwise before the first reduction is inlined, and threads share the rows of the rest.
 absl::StatusOr<ir::Function> WithoutCard(const Tensor& y, const Target& target) {
-  if (IsProcessor(target.name) && HasProducts(y)) return LowerForProcessor(y, target);
+  if (IsProcessor(target.name) && IsForScheduler(y)) return LowerForProcessor(y, target);
   te::Schedule s(y);
   std::vector<Tensor> stored;
   for (const te::Operation& operation : y.graph()->operations) {
