@@ -22,6 +22,7 @@
 #include "kernels/te/attention.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/matmul.h"
+#include "kernels/te/normalization.h"
 #include "kernels/te/operator.h"
 #include "kernels/te/transposed_convolution.h"
 #include "kernels/te/unscheduled.h"
@@ -131,13 +132,15 @@ TEST(ProcessorTest, Conv2d) {
   }
 }
 
-// Operators that are nothing but expressions, their sums of products in packed tiles.
+// Operators that are nothing but expressions: sums of products in packed tiles, reductions of many rows in vectors of
+// rows; few rows and columns in plain loops.
 TEST(ProcessorTest, OperatorsByExpressions) {
   std::vector<Operator> operators = AttentionOperators();
-  for (auto& list : {FusedLayers(), TransposedConvolutionOperators()})
+  for (auto& list : {FusedLayers(), TransposedConvolutionOperators(), NormalizationOperators()})
     operators.insert(operators.end(), list.begin(), list.end());
   const auto check = [&](const char* name, const std::vector<const char*>& shapes,
-                         const std::vector<ir::Type>& types, const std::vector<Attributes>& all) {
+                         const std::vector<ir::Type>& types, const std::vector<Attributes>& all,
+                         const char* text = "column.panels") {
     const auto op = std::find_if(operators.begin(), operators.end(),
                                  [&](const Operator& one) { return one.name == name; });
     ASSERT_NE(op, operators.end()) << name;
@@ -155,7 +158,7 @@ TEST(ProcessorTest, OperatorsByExpressions) {
     ASSERT_TRUE(ParseShapes(shapes[0], c).ok());
     const auto function = op->build(c, MakeTarget("cpu", nullptr).value());
     ASSERT_TRUE(function.ok()) << function.status();
-    EXPECT_THAT(ir::Print(*function), testing::HasSubstr("column.panels")) << name;
+    EXPECT_THAT(ir::Print(*function), testing::HasSubstr(text)) << name;
   };
   using enum ir::Type;
   check("batched_matmul", {"12x40x33,12x33x50", "3x1x7,3x7x1", "1x5x1,1x1x65"}, {kF32, kI8, kF16},
@@ -169,6 +172,11 @@ TEST(ProcessorTest, OperatorsByExpressions) {
         {{}, {{"stride", "2"}}});
   check("conv2d_transpose", {"14x14x16,8x3x3x16", "3x3x2,5x2x2x2"}, {kF32, kF16},
         {{}, {{"stride", "3"}}});
+  check("softmax", {"70x33", "64x1", "8x7x65", "3x40", "5x64x3"}, {kF32, kF16, kBF16},
+        {{}, {{"axis", "0"}}}, "vectorize (");
+  check("layer_norm", {"100x17", "64x64", "2x300"}, {kF32, kF16, kBF16}, {{}}, "vectorize (");
+  check("rms_norm", {"100x17", "1x1", "2x300"}, {kF32, kF16}, {{}}, "vectorize (");
+  check("group_norm", {"2x5x3x8", "1x9x9x64"}, {kF32, kF16}, {{}, {{"groups", "4"}}}, "parallel (");
 }
 
 // Lane by lane: rows of one tile, of two, and of more with a short one at the end; channels around a vector's; windows

@@ -413,15 +413,17 @@ class TileSearch {
     return allowed;
   }
 
-  // Of eight long loops there are 200 million tilings: the longest lists lose every other size until few are left.
+  // Of eight long loops there are 200 million tilings: the longest lists lose every other size until few are left. All
+  // of four loops are tried; for each loop more a tiling takes longer, and there are more orders to find tilings for.
   static void Thin(std::vector<std::vector<int64_t>>& sizes) {
-    constexpr double kMostTilings = 1 << 16;
+    const double most_tilings =
+        std::ldexp(1 << 14, -std::max(static_cast<int>(sizes.size()) - 4, 0));
     const auto count = [&] {
       double product = 1;
       for (const std::vector<int64_t>& one : sizes) product *= static_cast<double>(one.size());
       return product;
     };
-    while (count() > kMostTilings) {
+    while (count() > most_tilings) {
       std::vector<int64_t>& longest =
           *std::max_element(sizes.begin(), sizes.end(),
                             [](const auto& a, const auto& b) { return a.size() < b.size(); });
