@@ -112,8 +112,16 @@ void FindInitial(const Scop& scop, const Dependences& dependences, const Order& 
     const isl::union_map readers =
         dependences.flow.intersect_domain(initial.domain.to_union_set())
             .intersect_params(candidate.contraction.statement->domain.params());
-    const bool has_others =
-        !readers.range().is_subset(candidate.contraction.statement->domain.to_union_set());
+    // Sums of integers may be added in any order, so that none of their stores is the last one, and what reads the sums
+    // seems to read their beginning, too. It does not if it comes behind the sums: each element is updated.
+    const isl::union_set others =
+        readers.range().subtract(candidate.contraction.statement->domain.to_union_set());
+    const auto reads_it = [&](size_t t) {
+      return !order.Reaches(candidate.statement, t) &&
+             !others.is_disjoint(scop.statements[t].domain.to_union_set());
+    };
+    bool has_others = false;
+    for (size_t t = 0; t < scop.statements.size(); ++t) has_others |= reads_it(t);
     if (has_others || !CanBegin(scop, initial, candidate.contraction)) continue;
     candidate.initial = s;
     candidate.contraction.initial = &initial;

@@ -106,6 +106,37 @@ TEST(PackTest, BeginsAsTheInitialStatementHasIt) {
   EXPECT_THAT(text, HasSubstr("begun as S0 has it"));
 }
 
+// Sums of integers have no last store by their dependences, since any order will do.
+TEST(PackTest, SumsOfIntegersBeginAndEndInTheirTiles) {
+  const std::string text = Packed(
+      "func f(A: i8[n, m] in, B: i8[m, n] in, D: i32[n, n] out, n: i32, m: i32) {\n"
+      "  allocate C: i32[n, n]\n"
+      "  for (i, 0, n) { for (j, 0, n) {\n"
+      "    C[i, j] = 7\n"
+      "    for (k, 0, m) { C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, B[k, j]) } } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { D[i, j] = max(C[i, j], 0) } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("begun as S0 has it, ended as S2 has it"));
+  // Between the beginning and the sums.
+  const std::string between = Packed(
+      "func f(A: i32[n, n] in, B: i32[n, n] in, C: i32[n, n] out, D: i32[n, n] out, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { C[i, j] = A[i, j] + 1 } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { D[i, j] = C[i, j] * 2 } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+      "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+      "}\n");
+  EXPECT_THAT(between, Not(HasSubstr("begun")));
+  // Of a part of the elements.
+  const std::string part = Packed(
+      "func f(A: i32[n, n] in, B: i32[n, n] in, C: i32[n, n] out, D: i32[n, n] out, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { C[i, j] = A[i, j] + 1 } }\n"
+      "  for (i, 1, n - 1) { for (j, 0, n) { for (k, 0, n) {\n"
+      "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { D[i, j] = C[i, j] * 2 } }\n"
+      "}\n");
+  EXPECT_THAT(part, Not(HasSubstr("begun")));
+}
+
 TEST(PackTest, AnInitialStatementThatOthersReadStays) {
   const std::string text = Packed(
       "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n, n] out, D: f32[n, n] out, n: i32) {\n"
