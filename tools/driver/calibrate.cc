@@ -1,5 +1,6 @@
 // nao calibrate: measures what schedules for this machine's processor ask for.
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,6 +25,8 @@ struct CalibrateFlags {
 absl::Status Calibrate(const CalibrateFlags& flags) {
   const int threads =
       flags.threads > 0 ? flags.threads : static_cast<int>(std::thread::hardware_concurrency());
+  // The system's caches, not those of an older file.
+  unsetenv("POLYNAO_CPU");
   ASSIGN_OR_RETURN(const poly::CpuMachine machine, poly::HostMachine(threads));
   const poly::CpuRates rates = benchmarks::MeasureProcessor(threads);
   const std::string name = benchmarks::ProcessorName();
