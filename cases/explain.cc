@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kernels/te/card_choice.h"
+#include "compiler/mapping/clusters.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::cases {
@@ -129,7 +129,7 @@ void AddMisfits(const kernels::Operator& op, const std::vector<RankedSchedule>& 
   std::vector<std::pair<std::string, std::vector<int64_t>>> wanted;
   for (const auto& [name, numbers] : values) {
     if (name == "clusters") {
-      wanted.emplace_back(name, kernels::ClusterCounts(m));
+      wanted.emplace_back(name, mapping::ClusterCounts(m));
     } else if (name == "channel_clusters") {
       wanted.emplace_back(name, divisors(m.clusters()));
     } else if (name == "across") {

@@ -61,6 +61,13 @@ int64_t Vector(const Case& c) {
   return c.at("vector.start") + passes;
 }
 
+// Blocks of 64 bytes a side: their rows go in, their columns come out.
+int64_t Transpose(const Case& c) {
+  const int64_t side = 64 / c.bytes();
+  const int64_t blocks = Steps(c.of("rows"), side) * Steps(c.of("columns"), side);
+  return c.at("vector.start") + Steps(2 * blocks * side * 64, c.at("vector.bytes"));
+}
+
 // DMAs take their start; inside a core the vector unit copies segment by segment.
 int64_t Copy(const Case& c) {
   if (c.instruction.unit == Unit::kIoDma) return c.at("io_dma.start");
@@ -105,7 +112,7 @@ int64_t Expected(const Case& c) {
     case Unit::kScalar:
       return Scalar(c);
     case Unit::kVector:
-      return Vector(c);
+      return c.instruction.family == "transpose" ? Transpose(c) : Vector(c);
     case Unit::kTensor:
       return Tensor(c);
     case Unit::kControl:

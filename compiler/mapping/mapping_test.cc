@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 
+#include "compiler/mapping/clusters.h"
 #include "compiler/mapping/search.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +13,7 @@
 namespace polynao::mapping {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // conv2d 14x14x256,256x3x3x256 of i8, its results f16.
@@ -340,6 +342,19 @@ TEST(SearchTest, FindsTheFirstOfAllMappingsAndBoundsAreBelow) {
   }
   EXPECT_GT(found, 40);
   EXPECT_LT(costed, all_mappings);
+}
+
+std::vector<int64_t> Counts(int64_t clusters) {
+  return ClusterCounts(WithClusters(isa::Machine(), clusters));
+}
+
+TEST(ClusterCounts, AreThoseOfSmallerCardsToo) {
+  EXPECT_THAT(Counts(1), ElementsAre(1));
+  EXPECT_THAT(Counts(3), ElementsAre(3, 2, 1));
+  EXPECT_THAT(Counts(4), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(Counts(8), ElementsAre(8, 7, 6, 5, 4, 3, 2, 1));
+  EXPECT_THAT(Counts(16), ElementsAre(16, 12, 8, 7, 6, 5, 4, 3, 2, 1));
+  EXPECT_THAT(Counts(64), ElementsAre(64, 48, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1));
 }
 
 }  // namespace

@@ -11,18 +11,16 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "compiler/mapping/clusters.h"
 #include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
 
+using mapping::ClusterCounts;
+using mapping::WithClusters;
+
 constexpr std::string_view kClusters = "clusters";
-// `machine` as schedules see it that use `clusters` of its clusters.
-isa::Machine WithClusters(const isa::Machine& machine, int64_t clusters) {
-  isa::Machine fewer = machine;
-  fewer.Set("card.clusters", clusters);
-  return fewer;
-}
 
 // The case without the number of clusters that it names, if any.
 OperatorCase WithoutClusters(const OperatorCase& c) {
@@ -173,18 +171,6 @@ struct OnFewer {
 };
 
 }  // namespace
-
-std::vector<int64_t> ClusterCounts(const isa::Machine& machine) {
-  const int64_t all = machine.clusters();
-  std::vector<int64_t> counts = {all};
-  for (int64_t n = 1; n < all; ++n) {
-    int64_t rest = n;
-    while (rest > 4 && rest % 2 == 0) rest /= 2;
-    if (n < 8 || rest == 3 || rest == 4) counts.push_back(n);
-  }
-  std::sort(counts.begin(), counts.end(), std::greater<>());
-  return counts;
-}
 
 void ChooseOnCard(Operator& op) {
   const Operator plain = op;

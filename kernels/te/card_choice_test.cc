@@ -17,17 +17,6 @@ isa::Machine Machine(int64_t clusters) {
   return machine;
 }
 
-std::vector<int64_t> Counts(int64_t clusters) { return ClusterCounts(Machine(clusters)); }
-
-TEST(ClusterCounts, AreThoseOfSmallerCardsToo) {
-  EXPECT_THAT(Counts(1), ElementsAre(1));
-  EXPECT_THAT(Counts(3), ElementsAre(3, 2, 1));
-  EXPECT_THAT(Counts(4), ElementsAre(4, 3, 2, 1));
-  EXPECT_THAT(Counts(8), ElementsAre(8, 7, 6, 5, 4, 3, 2, 1));
-  EXPECT_THAT(Counts(16), ElementsAre(16, 12, 8, 7, 6, 5, 4, 3, 2, 1));
-  EXPECT_THAT(Counts(64), ElementsAre(64, 48, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1));
-}
-
 // An operator whose model finds `cycles[n]` for n clusters, and a schedule of twice as many; no schedule if there is no
 // such n. It builds a function named by what it was asked for.
 Operator Fake(std::map<int64_t, double> cycles) {

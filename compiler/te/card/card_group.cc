@@ -233,6 +233,10 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
 
 bool CardGroup::is_vector() const { return parts_->vector.has_value(); }
 
+bool CardGroup::has_products() const {
+  return parts_->contraction || (parts_->vector && parts_->vector->has_products());
+}
+
 std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first,
                                                double limit) const {
   if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first, limit);

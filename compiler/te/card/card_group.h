@@ -45,6 +45,8 @@ class CardGroup {
 
   // Whether it has reductions or elements at other places, on the vector unit.
   bool is_vector() const;
+  // Whether the tensor unit computes a part of it.
+  bool has_products() const;
 
   // Returns the schedules that have the choices `wanted`, the cost model's first choice first; or that one alone, which
   // is found sooner. Without `wanted` there is at least one. A contraction's first may lack where it takes more than

@@ -34,6 +34,10 @@ class CardProgram {
   static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target,
                                             bool by_vector = false);
 
+  // Whether it is one group that is so (CardGroup).
+  bool is_vector() const { return group_ && group_->is_vector(); }
+  bool has_products() const { return group_ && group_->has_products(); }
+
   // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
   // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Of one

@@ -164,6 +164,24 @@ const isa::Instruction* LaneInstructions::RowReduction(ir::ExprKind combine, ir:
   return nullptr;
 }
 
+const isa::Instruction* LaneInstructions::Transpose(ir::Type type) const {
+  // for (j) { for (i) { dst[j, i] = src[i, j] } }
+  for (const isa::Instruction& instruction : instructions_.instructions()) {
+    const ir::Stmt outer = instruction.meaning.body;
+    if (instruction.unit != isa::Unit::kVector || !outer.Is(ir::StmtKind::kFor)) continue;
+    const ir::Stmt inner = outer.body();
+    if (!inner.Is(ir::StmtKind::kFor) || !inner.body().Is(ir::StmtKind::kStore)) continue;
+    const ir::Stmt store = inner.body();
+    const Expr j = outer.var(), i = inner.var(), load = store.value();
+    const bool transposes = load.Is(ExprKind::kLoad) && load.type() == type &&
+                            store.indices().size() == 2 && load.operands().size() == 2 &&
+                            store.indices()[0] == j && store.indices()[1] == i &&
+                            load.operand(0) == i && load.operand(1) == j;
+    if (transposes && std::isfinite(TransposeCycles(instruction, 1, 1))) return &instruction;
+  }
+  return nullptr;
+}
+
 double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t rows,
                                 int64_t count) const {
   std::vector<int64_t> values(instruction.operands.size());

@@ -47,6 +47,13 @@ class LaneInstructions {
   // The instruction that reduces rows of `type` by the binary operation `combine`; null if there is none.
   const isa::Instruction* RowReduction(ir::ExprKind combine, ir::Type type) const;
 
+  // The instruction that transposes a matrix, dst[j, i] = src[i, j]; null if there is none for the type.
+  const isa::Instruction* Transpose(ir::Type type) const;
+  // Its cycles for a matrix of so many rows and columns.
+  double TransposeCycles(const isa::Instruction& instruction, int64_t rows, int64_t columns) const {
+    return CyclesWith(instruction, {{"rows", rows}, {"columns", columns}});
+  }
+
   // The tensor unit's instruction that sums products of two factors of `type`, over `reduced` loops for each of
   // `results` loops of results. The last of these, the channels, is two loops of the instruction: groups of lanes, and
   // lanes.

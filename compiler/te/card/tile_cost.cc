@@ -29,12 +29,13 @@ mapping::CostParts PipelinedParts(const mapping::CardFacts& card, int64_t tiles,
   const double gmem = card.gmem / cores;
   const double port = card.io_port;
   const double share = std::min(gmem, port);
-  // Of strided copies only a few segments are under way at a time.
-  const auto waits = [&card](int64_t segments, double at_once) {
-    return segments <= 1 ? 0 : static_cast<double>(segments) * card.gmem_latency / at_once;
+  // Of strided copies only a few segments are under way at a time. A store is under way until the DRAM has it.
+  const auto waits = [](int64_t segments, double latency, double at_once) {
+    return segments <= 1 ? 0 : static_cast<double>(segments) * latency / at_once;
   };
-  const double segments = waits(needs.load_segments, card.strided_reads) +
-                          waits(needs.store_segments, card.store_segments);
+  const double segments =
+      waits(needs.load_segments, card.gmem_latency, card.strided_reads) +
+      waits(needs.store_segments, card.latency + card.dram_latency, card.store_segments);
   // All cores start their first tile at the same time.
   const double together =
       tiles == 1 ? 1 : std::min(1.0, std::max(kPartInStep, kCoresInStep / cores));

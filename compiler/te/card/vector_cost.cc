@@ -103,11 +103,13 @@ class VectorGroup::Counter : public VectorGroup::Places {
   }
   // Between a core's NMEM and SMEM, at the same time as the other cores.
   double MoveCycles(int64_t bytes, int64_t segments) const {
+    // A segment takes the core's port, and SMEM's for each core, whole cycles.
+    const auto count = static_cast<double>(std::max<int64_t>(segments, 1));
+    const double segment = static_cast<double>(bytes) / count;
     const double moved =
-        static_cast<double>(bytes) *
-        std::max(1 / card().move_port, static_cast<double>(card().cores) / card().smem);
-    const double waits =
-        static_cast<double>(segments) * card().smem_latency / card().move_outstanding;
+        count * std::max(std::ceil(segment / card().move_port),
+                         static_cast<double>(card().cores) * std::ceil(segment / card().smem));
+    const double waits = count * card().smem_latency / card().move_outstanding;
     return card().move_start + card().smem_latency + std::max(moved, waits);
   }
 
@@ -158,10 +160,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
   void CountTurned(size_t i) {
     const VectorNode& node = list_[i];
     const Turn& turn = *at(i).turn;
-    const TurnInstructions& by = group_.turns_.at(i);
     const bool loads = at(i).loads_turned;
     Store(i, false);
-    layout_.needs.nmem += BytesOf(turn, node.type, loads && !HasOneTile(t_) ? 2 : 1, by);
+    layout_.needs.nmem += BytesOf(turn, node.type, loads && !HasOneTile(t_) ? 2 : 1);
     if (loads) {
       Shape part;
       for (const Index& index : group_.indices_[i]) {
@@ -170,9 +171,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
       }
       Load(i, list_[node.operands[0].node].shape, part);
     }
-    const TurnCycles cycles = CyclesOf(turn, node.type, !loads, by, *group_.instructions_);
-    once_ += cycles.once;
-    Count(i, cycles.box);
+    Count(i, CyclesOf(turn, node.type, !loads, *group_.instructions_));
   }
 
   // Copies of elements along dimensions that the operand lacks.
@@ -558,8 +557,12 @@ class VectorGroup::Counter : public VectorGroup::Places {
     layout_.cost.Add("copies", mapping::kMoveDma,
                      copies + (all - 1) * std::max(0.0, copies - needs_.compute_cycles));
     layout_.cost.Add("queues", mapping::kWaits, all * card.drain + 2 * card.barrier);
-    if (loads > 0)
+    if (loads > 0) {
+      // The last tile is computed and copied behind its load.
       layout_.cost.Lane(), layout_.cost.Add("loads", mapping::kGmem, (all - 1) * loads);
+      layout_.cost.Add("last computation", mapping::kVectorUnit, needs_.compute_cycles);
+      layout_.cost.Add("last copies", mapping::kMoveDma, copies);
+    }
     if (turns > 1) layout_.cost.Lane(), load(true), store();
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
   }

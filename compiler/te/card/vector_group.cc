@@ -116,9 +116,7 @@ void VectorGroup::FindTurns() {
         of_axis.back() == last) {
       continue;
     }
-    const std::optional<TurnInstructions> by =
-        FindTurnInstructions(*output_.graph()->context, node.type, *instructions_);
-    if (by) turns_[i] = *by;
+    if (const auto* by = instructions_->Transpose(node.type)) turns_[i] = by;
   }
 }
 
@@ -251,19 +249,19 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
           // Rows of any length are flat (flat_windows.h); the last core may have fewer channels than the others.
           if (CeilDiv(shape[last], channels_) != (shares_channels ? across : 1)) continue;
           t.core[last] = channels_;
-        } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0) {
+        } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0 &&
+                   !OnlyCopies()) {
           continue;
         }
         ways.push_back(t);
-        // Rows become columns in boxes of one size: fewer cores may share the output without a rest.
+        // Rows become columns in boxes of one size, and of longer ones come longer segments: fewer cores may share the
+        // output, without a rest.
         const int64_t of_cluster = machine_->cores_per_cluster() / across;
         const bool turns = !turns_.empty() && !has_products_;
         for (int64_t used = runs; turns && used >= of_cluster; used -= of_cluster) {
-          if (shape[split] % used != 0) continue;
-          if (shape[split] / used == t.core[split]) break;
+          if (shape[split] % used != 0 || shape[split] / used == t.core[split]) continue;
           ways.push_back(t);
           ways.back().core[split] = shape[split] / used;
-          break;
         }
         if (split < last || channels_ > 0) continue;
         // Single elements fill whole groups of the vector unit; and one core alone leaves no gaps.
@@ -300,7 +298,7 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   // Others divide what a core has.
   sizes = Divisors(core);
   std::reverse(sizes.begin(), sizes.end());
-  if (is_last) {
+  if (is_last && !OnlyCopies()) {
     std::erase_if(sizes, [&](int64_t n) { return n < core && n % isa::kVectorGroup != 0; });
   }
   return sizes;

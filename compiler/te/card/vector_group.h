@@ -136,7 +136,7 @@ class VectorGroup {
 
   Layout LayoutOf(const Tiling& t) const;
   void ReadIndices();
-  // Which copies may turn rows into columns, and by which instructions.
+  // Which copies may turn rows into columns, and by which instruction.
   void FindTurns();
   // Which of the output's dimensions each node follows, as bits.
   void FindFollowed();
@@ -164,6 +164,12 @@ class VectorGroup {
   int64_t Turns(const Tiling& t) const {
     return CeilDiv(CeilDiv(output_.shape()[t.split], t.core[t.split] * RunsOfCluster(t)),
                    card_.clusters);
+  }
+  // Whether nothing is computed, so that no row needs whole groups of the vector unit.
+  bool OnlyCopies() const {
+    return std::all_of(nodes_.list.begin(), nodes_.list.end(), [](const VectorNode& node) {
+      return node.kind == VectorNode::Kind::kInput || node.kind == VectorNode::Kind::kCopy;
+    });
   }
   // Whether a core has one tile: nothing of it is moved while another one is computed.
   static bool HasOneTile(const Tiling& t) { return t.tile == t.core && t.part == 0; }
@@ -194,9 +200,9 @@ class VectorGroup {
     std::vector<bool> uses;   // each axis
     std::vector<bool> bends;  // each axis other than by a coefficient
   };
-  std::vector<std::vector<Index>> indices_;   // of each node
-  std::map<size_t, TurnInstructions> turns_;  // FindTurns: of a copy, Turn::columns aside
-  std::vector<uint64_t> follows_;             // the output's dimensions, as bits
+  std::vector<std::vector<Index>> indices_;          // of each node
+  std::map<size_t, const isa::Instruction*> turns_;  // FindTurns: by copy
+  std::vector<uint64_t> follows_;                    // the output's dimensions, as bits
   std::vector<std::vector<uint64_t>> dimension_follows_;
   uint64_t outer_ = 0;  // FindOuter, as bits
   bool has_products_ = false;

@@ -309,27 +309,18 @@ class VectorGroup::Places {
       if (list_[i].shape[d] % box[d] != 0) return std::nullopt;
     }
     const std::vector<bool>& last = group_.indices_[i].back().uses;
-    Turn turn = {
+    const Turn turn = {
         .shape = list_[i].shape,
         .box = box,
-        .columns = static_cast<size_t>(std::find(last.begin(), last.end(), true) - last.begin())};
+        .columns = static_cast<size_t>(std::find(last.begin(), last.end(), true) - last.begin()),
+        .by = by->second};
     const Type type = list_[i].type;
-    double least = group_.instructions_->CopyCycles(type, ElementCount(turn.box), 1);
-    std::optional<Turn> best;
-    for (turn.digits = 2; turn.digits <= Turn::kMostDigits; turn.digits *= 2) {
-      if (turn.box.back() % turn.digits != 0 || turn.box[turn.columns] % turn.digits != 0) break;
-      // Sets stand one behind the other, and vector instructions begin with each.
-      if (turn.set() % isa::kVectorGroup != 0 ||
-          turn.set() * ir::ByteSize(type) % kOnChipAlignment != 0) {
-        break;
-      }
-      const TurnCycles cycles =
-          CyclesOf(turn, type, /*copies=*/false, by->second, *group_.instructions_);
-      if (cycles.box >= least) continue;
-      least = cycles.box;
-      best = turn;
-    }
-    return best;
+    // Matrices stand one behind the other, and vector instructions begin with each.
+    const int64_t matrix = ElementCount(box) / turn.matrices() * ir::ByteSize(type);
+    if (turn.matrices() > 1 && matrix % kOnChipAlignment != 0) return std::nullopt;
+    const double by_element = group_.instructions_->CopyCycles(type, ElementCount(box), 1);
+    const double cycles = CyclesOf(turn, type, /*copies=*/false, *group_.instructions_);
+    return cycles < by_element ? std::optional(turn) : std::nullopt;
   }
 
   void PlaceInput(size_t i) {

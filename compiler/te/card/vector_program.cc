@@ -136,11 +136,17 @@ class VectorGroup::Builder {
     if (it == parts_.end()) return false;
     Stage& stage = s[on_chip_[i]];
     stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
+    if (IsTransposed(i)) {
+      TransposeEach(stage, *layout_.nodes[i].turn, turned_.at(i));
+      return true;
+    }
     stage.Pragma(stage.leaves()[0], list_[i].pads() && list_[i].kind == Kind::kCopy
                                         ? pragma::kPad
                                         : std::string_view("memcpy"));
     return true;
   }
+  // Whether the copy itself is what an instruction transposes.
+  bool IsTransposed(size_t i) const { return layout_.nodes[i].turn && !turned_.at(i).columns; }
   // Loops along which a copy reads backwards come first: of each iteration it is one instruction.
   void BackwardsFirst(Stage& stage, size_t i) const;
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
@@ -338,8 +344,7 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
 Tensor VectorGroup::Builder::MakeTurned(size_t i) {
   const VectorNode& node = list_[i];
   turned_[i] = MakeTurn(
-      StrCat(node.name, ".", i), *layout_.nodes[i].turn, graph_.context(), graph_.index_type(),
-      node.type, group_.turns_.at(i),
+      StrCat(node.name, ".", i), *layout_.nodes[i].turn,
       [&](const std::string& name, const Shape& shape,
           const std::function<Expr(const Axes&)>& element) {
         return Compute(name, shape, element);
@@ -597,6 +602,11 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
     case Kind::kCopy:
       if (placed.turn) PlaceTurned(s, y, loops, i);
       if (placed.is_inlined || MadeByParts(s, i)) break;
+      if (IsTransposed(i)) {
+        s[on_chip_[i]].ComputeAt(s[y], loop).SetScope(isa::kNmem);
+        TransposeEach(s[on_chip_[i]], *placed.turn, turned_.at(i));
+        break;
+      }
       BackwardsFirst(s[on_chip_[i]], i);
       Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
       break;
@@ -616,28 +626,24 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
 
 void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
   const Placed& placed = layout_.nodes[i];
+  const TurnedCopy& turned = turned_.at(i);
   const auto of_parts = parts_.find(i);
-  for (const TurnPart& part : turned_.at(i).parts) {
-    Stage& stage = s[part.tensor];
-    for (const int64_t n : part.splits) stage.Split(stage.leaves().back(), n);
-    if (part.first) {
-      std::vector<Axis> order = stage.leaves();
-      const auto end = order.end() - static_cast<ptrdiff_t>(*part.first);
-      std::rotate(order.begin(), end - 1, end);
-      stage.Reorder(order);
-    }
-    const bool is_mask = part.kind == TurnPart::Kind::kMask;
+  for (const Tensor& made : {turned.rows, turned.columns}) {
+    if (!made) continue;
+    Stage& stage = s[made];
     if (of_parts != parts_.end()) {
-      stage.ComputeAt(*of_parts->second.first, of_parts->second.second).SetScope(isa::kNmem);
-      stage.Pragma(stage.leaves()[0], part.instruction.empty() ? "memcpy" : part.instruction);
+      stage.ComputeAt(*of_parts->second.first, of_parts->second.second);
     } else {
-      Place(s, y, is_mask ? loops.core : loops.tile, {.tensor = part.tensor}, part.instruction);
+      stage.ComputeAt(s[y], loops.tile);
     }
-    if (part.place) stage.InPlace(part.place);
-    const bool is_loaded = part.kind == TurnPart::Kind::kRows && placed.loads_turned;
-    if (is_loaded && !placed.is_same && !HasOneTile(t_)) stage.DoubleBuffer();
+    stage.SetScope(isa::kNmem);
+    if (made == turned.columns) {
+      TransposeEach(stage, *placed.turn, turned);
+    } else {
+      stage.Pragma(stage.leaves()[0], "memcpy");
+    }
   }
-  SplitRuns(s, *placed.turn, on_chip_[i]);
+  if (placed.loads_turned && !placed.is_same && !HasOneTile(t_)) s[turned.rows].DoubleBuffer();
 }
 
 // What is loaded or stored has two copies: one is moved while the other is used.

@@ -185,6 +185,7 @@ OpMaker::Values OpMaker::VectorValues(const Instruction& instruction) {
   const int64_t count = random_.Below(3) == 0 ? 0 : 64 * random_.From(1, 12);
   Values values = {{"count", count},
                    {"rows", random_.From(0, 3)},
+                   {"columns", random_.From(0, 100)},
                    {"stride", count + 64 * random_.From(0, 2)},
                    {"value", random_.From(0, 3)}};
   const int64_t part = Room(Space::kNmem) / static_cast<int64_t>(instruction.operands.size());
