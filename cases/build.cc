@@ -144,16 +144,6 @@ absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Targ
 
 }  // namespace
 
-double StoredElements(ir::Stmt s) {
-  if (s.Is(ir::StmtKind::kStore)) return 1;
-  double stores = 0;
-  for (ir::Stmt child : s.children()) stores += StoredElements(child);
-  if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
-  const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
-  return stores *
-         (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
-}
-
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
                                            const Target& target,
                                            const std::vector<std::string>& without) {

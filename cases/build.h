@@ -40,10 +40,6 @@ absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
                                            const kernels::OperatorCase& c, const Target& target,
                                            const std::vector<std::string>& without);
 
-// About how many elements a core's scalar unit stores: those of all stores in their loops, of which a loop whose count
-// is known only at run time has eight iterations.
-double StoredElements(ir::Stmt s);
-
 // The schedule that BuildFunction takes without `without`: the case with all choices, nothing to choose if it has none.
 struct TakenSchedule {
   kernels::OperatorCase operator_case;

@@ -1,6 +1,8 @@
 #include "cases/nest_on_card.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -76,6 +78,16 @@ int64_t ScalarStores(const ir::Function& function) {
   return stores;
 }
 
+double StoredElements(ir::Stmt s) {
+  if (s.Is(ir::StmtKind::kStore)) return 1;
+  double stores = 0;
+  for (ir::Stmt child : s.children()) stores += StoredElements(child);
+  if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
+  const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
+  return stores *
+         (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
+}
+
 bool IsPlainNest(const ir::Function& function) {
   return !ir::AnyStmt(function.body, [](ir::Stmt s) {
     const bool is_thread = s.Is(ir::StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
@@ -92,7 +104,7 @@ absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Ta
     RETURN_IF_ERROR(RunPasses(part, pipeline, target));
     // A schedule may need more registers than there are.
     RETURN_IF_ERROR(GenerateDianNao(part, target).status());
-    return ScalarStores(part);
+    return std::llround(StoredElements(part.body));
   };
   absl::StatusOr<poly::NestProgram> program =
       poly::ScheduleForCard(function, target, scalar_stores);

@@ -36,9 +36,11 @@ struct NestOnCard {
   bool reassociates = false;
 };
 
-// Stores of a function after the passes: those that are left to the scalar unit. (About how many elements they store:
-// StoredElements of build.h.)
+// Stores of a function after the passes: those that are left to the scalar unit.
 int64_t ScalarStores(const ir::Function& function);
+// About how many elements a core's scalar unit stores: those of all stores in their loops, of which a loop whose count
+// is known only at run time has eight iterations.
+double StoredElements(ir::Stmt s);
 
 // Returns true if the function says nothing of the card: no loop over threads, no pragma, no memory on chip.
 bool IsPlainNest(const ir::Function& function);

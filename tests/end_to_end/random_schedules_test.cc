@@ -13,6 +13,7 @@
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "cases/nest_on_card.h"
 #include "cases/run_case.h"
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"

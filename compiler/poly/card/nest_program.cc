@@ -1,6 +1,8 @@
 #include "compiler/poly/card/nest_program.h"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,14 +16,17 @@
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
-#include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/mapping/clusters.h"
 #include "compiler/poly/card/nest_stages.h"
+#include "compiler/poly/card/stage_copies.h"
+#include "compiler/poly/card/stage_graph.h"
 #include "compiler/poly/card/turned_convolution.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/card/rename.h"
 #include "compiler/te/graph.h"
+#include "isa/machine.h"
 
 namespace polynao::poly {
 namespace {
@@ -29,16 +34,6 @@ namespace {
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
-
-te::Shape ShapeOf(Buffer buffer) {
-  te::Shape shape;
-  for (Expr extent : buffer->extents) {
-    const absl::StatusOr<int64_t> number = ir::EvaluateInt(extent, {});
-    shape.push_back(number.ok() ? *number : -1);
-  }
-  if (shape.empty()) shape.push_back(1);  // one element
-  return shape;
-}
 
 // The buffers that a stage reads.
 absl::flat_hash_set<Buffer> ReadsOf(const NestStage& stage) {
@@ -51,175 +46,6 @@ absl::flat_hash_set<Buffer> ReadsOf(const NestStage& stage) {
   }
   return reads;
 }
-
-// The load that is a factor of a product, under casts.
-Expr LoadOf(Expr factor) {
-  while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
-  return factor.Is(ExprKind::kLoad) ? factor : Expr();
-}
-
-// A sum of products whose weights, or whose image, stand in memory in another order than the tensor unit reads them:
-// results' axes, then the reduced ones. `copies` are stages that turn them around, for buffers of their own.
-//
-//   C[i, j] += A[i, l] * B[l, j]   -->   B.turned[j, l] = B[l, j]   C[i, j] += A[i, l] * B.turned[j, l]
-std::optional<NestStage> WithTurnedFactors(const NestStage& stage, ir::Context& c,
-                                           std::vector<NestStage>& copies) {
-  if (stage.reduction != ExprKind::kAdd || !stage.element.Is(ExprKind::kMul)) return std::nullopt;
-  std::vector<Expr> order(stage.axes.begin(), stage.axes.end());
-  for (const NestStage::ReduceRange& range : stage.ranges) order.push_back(range.var);
-  NestStage turned = stage;
-  for (size_t f = 0; f < 2; ++f) {
-    const Expr load = LoadOf(stage.element.operand(f));
-    if (!load) return std::nullopt;
-    // Each index one variable, plus a constant.
-    std::vector<std::pair<size_t, size_t>>
-        places;  // in the order of variables, and which index that is
-    for (size_t d = 0; d < load.operands().size(); ++d) {
-      size_t variable = order.size();
-      for (size_t v = 0; v < order.size(); ++v) {
-        if (!ir::UsesVar(load.operands()[d], order[v])) continue;
-        if (variable < order.size()) return std::nullopt;
-        variable = v;
-      }
-      if (variable == order.size()) return std::nullopt;
-      places.emplace_back(variable, d);
-    }
-    if (std::is_sorted(places.begin(), places.end())) continue;
-    std::sort(places.begin(), places.end());
-    NestStage copy = {.name = stage.name,
-                      .place = stage.place,
-                      .target = {},
-                      .axes = {},
-                      .low = {},
-                      .extents = {},
-                      .value = {}};
-    std::vector<Expr> extents, indices;
-    ir::VarMap by;
-    for (const auto& [v, d] : places) {
-      const bool is_axis = v < stage.axes.size();
-      const NestStage::ReduceRange* range =
-          is_axis ? nullptr : &stage.ranges[v - stage.axes.size()];
-      const int64_t extent = is_axis ? stage.extents[v] : range->extent;
-      const int64_t min = is_axis ? 0 : range->min;
-      const ir::Var axis = c.NewVar(ir::Var(order[v]).name(), order[v].type());
-      copy.axes.push_back(axis);
-      copy.low.push_back(0);
-      copy.extents.push_back(extent);
-      extents.push_back(c.Int(order[v].type(), extent));
-      by[order[v]] = min == 0 ? Expr(axis) : axis + min;
-      indices.push_back(min == 0 ? order[v] : order[v] - min);
-    }
-    copy.value = ir::Substitute(load, by);
-    copy.target =
-        c.NewBuffer(StrCat(ir::Buffer(load.buffer())->name, ".turned"), load.type(), extents);
-    turned.element = ir::Replace(turned.element, {{load, c.Load(copy.target, indices)}});
-    copies.push_back(std::move(copy));
-  }
-  if (copies.empty()) return std::nullopt;
-  return turned;
-}
-
-// Some stages as one graph, in the order of the nest; the last one's target is the output.
-class StageGraph {
- public:
-  StageGraph(const ir::Function& function, ir::Type index_type)
-      : g_(NewState(function, index_type)) {}
-
-  void Add(const NestStage& stage) {
-    const auto at = [&](const te::Axes& axes, ir::VarMap& by) {
-      for (size_t d = 0; d < stage.axes.size(); ++d) by[stage.axes[d]] = axes[d];
-    };
-    const te::Shape extents = stage.extents.empty() ? te::Shape{1} : stage.extents;
-    te::Tensor tensor;
-    if (stage.reduction) {
-      const te::Reducer reducer = *stage.reduction == ExprKind::kAdd   ? te::Reducer::kSum
-                                  : *stage.reduction == ExprKind::kMin ? te::Reducer::kMin
-                                                                       : te::Reducer::kMax;
-      const std::string name = stage.value ? StrCat(stage.name, ".all") : NameOf(stage);
-      tensor = g_.Compute(name, extents, [&](const te::Axes& axes) {
-        ir::VarMap by;
-        at(axes, by);
-        std::vector<te::ReduceAxis> over;
-        for (const NestStage::ReduceRange& range : stage.ranges) {
-          over.push_back(g_.ReduceAxisOf(range.var.name(), range.min, range.extent));
-          by[range.var] = over.back();
-        }
-        return te::Body(reducer, Value(stage.element, by), over);
-      });
-      if (stage.value) {
-        const te::Tensor all = tensor;
-        tensor = g_.Compute(NameOf(stage), extents, [&](const te::Axes& axes) {
-          ir::VarMap by;
-          at(axes, by);
-          const Expr start = Value(stage.value, by);
-          return start.context().Binary(*stage.reduction, start, all(axes));
-        });
-      }
-    } else {
-      tensor = g_.Compute(NameOf(stage), extents, [&](const te::Axes& axes) {
-        ir::VarMap by;
-        at(axes, by);
-        return Value(stage.value, by);
-      });
-    }
-    computed_[stage.target] = {tensor, &stage};
-    output_ = tensor;
-  }
-
-  const te::Tensor& output() const { return output_; }
-  // The buffers of the placeholders, in order.
-  const std::vector<Buffer>& inputs() const { return inputs_; }
-
- private:
-  static std::shared_ptr<te::GraphState> NewState(const ir::Function& function,
-                                                  ir::Type index_type) {
-    auto state = std::make_shared<te::GraphState>();
-    state->name = function.name;
-    state->context = function.context;
-    state->index_type = index_type;
-    return state;
-  }
-  static std::string NameOf(const NestStage& stage) { return stage.target->name; }
-
-  // `e` over the graph's tensors.
-  Expr Value(Expr e, const ir::VarMap& by) {
-    if (e.Is(ExprKind::kVar)) {
-      // A loop may have a variable of another type than the graph's axes.
-      const auto it = by.find(e);
-      if (it == by.end() || it->second.type() == e.type()) return it == by.end() ? e : it->second;
-      return e.context().Cast(e.type(), it->second);
-    }
-    std::vector<Expr> operands;
-    for (Expr operand : e.operands()) {
-      const auto it = e.Is(ExprKind::kLoad) ? by.find(operand) : by.end();
-      operands.push_back(it == by.end() ? Value(operand, by) : it->second);
-    }
-    if (!e.Is(ExprKind::kLoad)) {
-      return operands.empty() ? e : e.context().Rebuild(e, operands);
-    }
-    const Buffer buffer(e.buffer());
-    if (operands.empty()) operands.push_back(g_.context().Int(g_.index_type(), 0));
-    if (const auto it = computed_.find(buffer); it != computed_.end()) {
-      const auto& [tensor, stage] = it->second;
-      for (size_t d = 0; d < stage->low.size(); ++d) {
-        if (stage->low[d] != 0) operands[d] = operands[d] - stage->low[d];
-      }
-      return tensor(operands);
-    }
-    auto [it, is_new] = placeholders_.try_emplace(buffer);
-    if (is_new) {
-      it->second = g_.Placeholder(buffer->name, ShapeOf(buffer), buffer->type);
-      inputs_.push_back(buffer);
-    }
-    return it->second(operands);
-  }
-
-  te::Graph g_;
-  absl::flat_hash_map<Buffer, std::pair<te::Tensor, const NestStage*>> computed_;
-  absl::flat_hash_map<Buffer, te::Tensor> placeholders_;
-  std::vector<Buffer> inputs_;
-  te::Tensor output_;
-};
 
 class Scheduler {
  public:
@@ -336,6 +162,7 @@ class Scheduler {
     std::vector<std::string> notes;
   };
   using Members = std::vector<const NestStage*>;
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
   absl::Status AddGroup(size_t last) {
     Members members;
@@ -376,12 +203,15 @@ class Scheduler {
     return key;
   }
 
+  double Barrier() const {
+    const isa::Machine& m = *target_.machine;
+    return static_cast<double>(m.Get("sync.drain") + m.Get("sync.global"));
+  }
+
   // The members in groups of neighbours. Each group takes in more, a few at a time, as long as that is cheaper than
   // what they cost by themselves.
   absl::StatusOr<Piece> InParts(const Members& members) {
     constexpr size_t kMostAhead = 4;
-    const double barrier = static_cast<double>(target_.machine->Get("sync.drain") +
-                                               target_.machine->Get("sync.global"));
     Piece all;
     for (size_t first = 0; first < members.size();) {
       ASSIGN_OR_RETURN(Piece best, CheapestPiece({members[first]}));
@@ -389,7 +219,7 @@ class Scheduler {
       double apart = best.cycles;
       for (size_t k = end; k < std::min(members.size(), end + kMostAhead); ++k) {
         ASSIGN_OR_RETURN(const Piece single, CheapestPiece({members[k]}));
-        apart += single.cycles + barrier;
+        apart += single.cycles + Barrier();
         const Members part(members.begin() + static_cast<ptrdiff_t>(first),
                            members.begin() + static_cast<ptrdiff_t>(k) + 1);
         if (part.size() == members.size() || !IsClosed(part)) continue;
@@ -450,10 +280,16 @@ class Scheduler {
     return piece;
   }
 
+  // As they are, which may be found to take longer than the others without a search.
   absl::StatusOr<Piece> NewPiece(const Members& members) {
-    absl::StatusOr<Piece> best = WithTurned(members);
-    absl::StatusOr<Piece> other = WithTurnedConvolution(members);
-    return other.ok() && (!best.ok() || other->cycles < best->cycles) ? other : best;
+    const auto cheaper = [](absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
+      return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
+    };
+    const absl::StatusOr<Piece> turned =
+        cheaper(WithTurnedConvolution(members), WithTurnedFactorsOf(members));
+    const double limit = turned.ok() ? turned->cycles : kNoLimit;
+    absl::StatusOr<Piece> plain = PieceOf(members, limit);
+    return turned.ok() && (!plain.ok() || turned->cycles < plain->cycles) ? turned : plain;
   }
 
   // The members with their only reduction, a convolution, as several groups.
@@ -477,8 +313,8 @@ class Scheduler {
     Piece all;
     absl::flat_hash_map<Buffer, std::map<std::string, std::pair<Piece, Shift>>> made;  // by target
     for (const NestStage& stage : turned.stages) {
-      const bool is_result = stage.target == (*sums)->target;
       if (!flat_.contains(stage.target)) MakeBuffer(stage.target);
+      const bool is_result = flat_.at(stage.target) == flat_.at((*sums)->target);
       const std::optional<Shift> shift = ShiftOf(stage);
       auto& of_target = made[stage.target];
       const auto it = shift ? of_target.find(shift->key) : of_target.end();
@@ -559,9 +395,9 @@ class Scheduler {
     return again;
   }
 
-  // The members as they are, or after copies that turn factors of products around.
-  absl::StatusOr<Piece> WithTurned(const Members& members) {
-    absl::StatusOr<Piece> best = PieceOf(members);
+  // The members after copies that turn factors of products around or compute them.
+  absl::StatusOr<Piece> WithTurnedFactorsOf(const Members& members) {
+    const absl::Status none = InvalidInput("no factors to turn around");
     std::vector<NestStage> copies;
     std::vector<NestStage> turned;
     turned.reserve(members.size());
@@ -575,24 +411,24 @@ class Scheduler {
     // What is computed on chip cannot be turned around before.
     for (const NestStage& copy : copies) {
       for (const NestStage* stage : members) {
-        if (ReadsOf(copy).contains(stage->target)) return best;
+        if (ReadsOf(copy).contains(stage->target)) return none;
       }
     }
-    if (copies.empty()) return best;
+    if (copies.empty()) return none;
     Piece all;
     for (const NestStage& copy : copies) {
       MakeBuffer(copy.target);
-      absl::StatusOr<Piece> piece = PieceOf({&copy});
-      if (!piece.ok()) return best;
-      Add(*piece, all);
+      ASSIGN_OR_RETURN(const Piece piece, PieceOf({&copy}));
+      Add(piece, all);
       all.temporaries.push_back(flat_.at(copy.target));
     }
-    absl::StatusOr<Piece> piece = PieceOf(others);
-    if (!piece.ok()) return best;
-    Add(*piece, all);
-    return best.ok() && best->cycles <= all.cycles ? best : all;
+    ASSIGN_OR_RETURN(const Piece piece, PieceOf(others));
+    Add(piece, all);
+    return all;
   }
-  static void Add(const Piece& piece, Piece& all) {
+  // Behind a barrier of the card, if it is not the first.
+  void Add(const Piece& piece, Piece& all) const {
+    if (!all.body.empty()) all.cycles += Barrier();
     all.body.insert(all.body.end(), piece.body.begin(), piece.body.end());
     all.temporaries.insert(all.temporaries.end(), piece.temporaries.begin(),
                            piece.temporaries.end());
@@ -601,11 +437,9 @@ class Scheduler {
     all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
   }
 
-  // The cheapest schedule's function, or that of another one if it leaves scalar code.
-  absl::StatusOr<ir::Function> BestOf(const te::CardProgram& program, const NestStage& last,
-                                      double& cycles) {
+  // The cheapest schedule's function, or that of another one if it leaves scalar code, which costs more then.
+  absl::StatusOr<ir::Function> BestOf(const te::CardProgram& program, double& cycles) {
     std::vector<te::CardSchedule> schedules = program.Schedules({}, true);
-    if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
     ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
     cycles = schedules[0].cycles;
     absl::StatusOr<int64_t> least = scalar_stores_(best);
@@ -625,10 +459,78 @@ class Scheduler {
       if (*least == 0) break;
     }
     RETURN_IF_ERROR(least.status());
+    // An element takes the scalar unit some hundred cycles.
+    constexpr double kScalarStore = 100;
+    cycles += kScalarStore * static_cast<double>(*least);
     return best;
   }
 
-  absl::StatusOr<Piece> PieceOf(const Members& members) {
+  // The cycles that the vector unit needs at least for the sums of products: a product and a sum each. 0: there are
+  // none.
+  double VectorCyclesOfProducts(const te::Tensor& output) const {
+    double bytes = 0;
+    for (const te::Operation* compute : te::Computes(output)) {
+      if (!te::IsSumOfProducts(*compute)) continue;
+      auto of_sums = static_cast<double>(ir::ByteSize(compute->outputs[0]->type));
+      for (const int64_t extent : compute->shape) of_sums *= static_cast<double>(extent);
+      for (const te::ReduceAxis& axis : compute->bodies[0].axes) {
+        of_sums *= static_cast<double>(axis.extent);
+      }
+      bytes += 2 * of_sums;
+    }
+    const isa::Machine& m = *target_.machine;
+    return bytes / static_cast<double>(m.Get("vector.bytes") * m.cores());
+  }
+
+  // The function of a group by all clusters, or, of products on the tensor unit, by as many as take least. What takes
+  // more than `limit` may be left out.
+  absl::StatusOr<ir::Function> PartOf(const te::Tensor& output, const NestStage& last, double limit,
+                                      double& cycles) {
+    const double by_vector = VectorCyclesOfProducts(output);
+    std::optional<te::CardProgram> best;
+    absl::Status error;
+    double least = kNoLimit;
+    std::deque<isa::Machine> machines;  // of which programs have pointers
+    std::deque<Target> targets;
+    const std::vector<int64_t> counts = mapping::ClusterCounts(*target_.machine);
+    int64_t at_most = counts[0];
+    for (const int64_t clusters : counts) {
+      if (clusters > at_most) continue;
+      machines.push_back(mapping::WithClusters(*target_.machine, clusters));
+      targets.push_back(target_);
+      targets.back().machine = &machines.back();
+      const bool has_all = machines.size() == 1;
+      absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(
+          output, targets.back(), /*by_vector=*/has_all && by_vector < std::min(limit, least));
+      // What does not fit all clusters fits fewer no better.
+      if (!program.ok()) {
+        error = program.status();
+        break;
+      }
+      const bool is_vector = program->is_vector(), has_products = program->has_products();
+      if (!has_all && !has_products) break;
+      const std::vector<te::CardSchedule> first = program->Schedules({}, true, least);
+      const bool is_better = !first.empty() && first[0].cycles < least;
+      if (is_better) {
+        least = first[0].cycles;
+        best = *std::move(program);
+      }
+      // The search of a vector group takes long: half as many each time, as long as that is faster.
+      if (!has_products || (is_vector && !is_better)) break;
+      if (is_vector) at_most = clusters / 2;
+    }
+    if (!best && !error.ok()) return WithContext(StrCat("'", last.place, "'"), error);
+    if (!best) return InvalidInput("'", last.place, "': no schedule fits");
+    return BestOf(*best, cycles);
+  }
+
+  absl::StatusOr<Piece> PieceOf(const Members& members, double limit = kNoLimit) {
+    if (members.size() == 1) {
+      if (const std::optional<MergedCopy> merged = MergeDimensions(*members[0], IndexType(), c_)) {
+        for (const auto& [view, whole] : merged->views) MakeView(view, whole);
+        return PieceOf({&merged->stage});
+      }
+    }
     StageGraph graph(function_, IndexType());
     Piece piece;
     std::string note;
@@ -639,10 +541,7 @@ class Scheduler {
       if (stage->reduction == ExprKind::kAdd && is_float) piece.reassociates = true;
     }
     const NestStage& last = *members.back();
-    absl::StatusOr<te::CardProgram> program =
-        te::CardProgram::Create(graph.output(), target_, /*by_vector=*/true);
-    if (!program.ok()) return WithContext(StrCat("'", last.place, "'"), program.status());
-    ASSIGN_OR_RETURN(const ir::Function part, BestOf(*program, last, piece.cycles));
+    ASSIGN_OR_RETURN(const ir::Function part, PartOf(graph.output(), last, limit, piece.cycles));
     te::Rename::Map to;
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       to[part.params[i].buffer] = {.to = flat_.at(graph.inputs()[i])};

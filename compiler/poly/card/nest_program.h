@@ -23,7 +23,8 @@ struct NestProgram {
   std::vector<std::string> notes;
 };
 
-// How many stores of a function the target's passes leave to the scalar unit. Errors: it becomes no program.
+// About how many elements a core's scalar unit stores of a function after the target's passes. Errors: it becomes no
+// program.
 using CountScalarStores = std::function<absl::StatusOr<int64_t>(const ir::Function&)>;
 
 // `function` has no scalar parameters; `target` is an accelerator. A schedule of a group that leaves scalar code is

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
@@ -200,6 +201,13 @@ class Turner {
     return count;
   }
 
+  // Where the first window begins along dimension d of the image.
+  int64_t First(int d) const {
+    const Dimension& dimension = dimensions_[d];
+    if (dimension.range < 0) return dimension.constant;
+    return dimension.constant + dimension.dilation * stage_.ranges[dimension.range].min;
+  }
+
   // The image's elements, all dimensions of its depth as one. All images take turns in one buffer.
   NestStage Image(const std::vector<int64_t>& batch) {
     std::vector<Var> at = {NewVar("y"), NewVar("x")};
@@ -214,8 +222,7 @@ class Turner {
     std::vector<Expr> indices(dimensions_.size());
     for (size_t d = 0; d < dimensions_.size(); ++d) {
       const Dimension& dimension = dimensions_[d];
-      int64_t constant = dimension.constant;
-      if (dimension.range >= 0) constant += dimension.dilation * stage_.ranges[dimension.range].min;
+      int64_t constant = First(static_cast<int>(d));
       for (size_t b = 0; b < batch_.size(); ++b) {
         if (batch_[b] == static_cast<int>(d)) constant += dimension.stride * batch[b];
       }
@@ -262,19 +269,95 @@ class Turner {
     return copy;
   }
 
+  bool IsOneImage() const {
+    return std::all_of(batch_.begin(), batch_.end(), [&](int d) { return AxisExtent(d) == 1; });
+  }
+  bool IsComputed(ir::Buffer buffer) const {
+    return std::any_of(before_.begin(), before_.end(),
+                       [&](const NestStage* stage) { return stage->target == buffer; });
+  }
+  // `buffer`, or a view of it, with no dimensions but those, which come in this order; none if others have several
+  // elements.
+  std::optional<ir::Buffer> InOrder(ir::Buffer buffer, const std::vector<int>& dimensions) {
+    std::vector<int64_t> extents;
+    size_t next = 0;
+    for (size_t d = 0; d < buffer->extents.size(); ++d) {
+      const Expr extent = buffer->extents[d];
+      if (!extent.Is(ExprKind::kIntImm)) return std::nullopt;
+      if (next < dimensions.size() && dimensions[next] == static_cast<int>(d)) {
+        extents.push_back(extent.int_value());
+        ++next;
+      } else if (extent.int_value() != 1) {
+        return std::nullopt;
+      }
+    }
+    if (next < dimensions.size()) return std::nullopt;
+    return extents.size() == buffer->extents.size() ? buffer : View(buffer, extents);
+  }
+  // The image where it stands, if its only one has rows, columns and channels in this order.
+  std::optional<ir::Buffer> ImageInPlace() {
+    const ir::Buffer image(image_load_.buffer());
+    if (!IsOneImage() || windows_.size() < 2 || depth_.size() != 1 || IsComputed(image)) {
+      return std::nullopt;
+    }
+    const Dimension& depth = dimensions_[depth_[0]];
+    if (depth.axis >= 0 || depth.dilation != 1) return std::nullopt;
+    return InOrder(image, {Window(0), Window(1), depth_[0]});
+  }
+  // The filters where they stand, if they are not of groups, and in the order of the sums' loops.
+  std::optional<ir::Buffer> FiltersInPlace() {
+    const ir::Buffer filters(weights_load_.buffer());
+    const bool has_groups = std::count(is_shared_.begin(), is_shared_.end(), true) > 0;
+    if (has_groups || channels_.size() != 1 || depth_.size() != 1 || IsComputed(filters)) {
+      return std::nullopt;
+    }
+    std::vector<Expr> order = {stage_.axes[channels_[0]]};
+    for (const int d : {Window(0), Window(1), depth_[0]}) {
+      if (d < 0 || dimensions_[d].range < 0) return std::nullopt;
+      const NestStage::ReduceRange& range = stage_.ranges[dimensions_[d].range];
+      if (range.min != 0) return std::nullopt;
+      order.push_back(range.var);
+    }
+    const absl::Span<const Expr> indices = weights_load_.operands();
+    if (!std::equal(indices.begin(), indices.end(), order.begin(), order.end())) {
+      return std::nullopt;
+    }
+    return filters;
+  }
+  // The results where they stand, if they are those of the only image and the sums begin with zeros.
+  std::optional<ir::Buffer> ResultsInPlace() {
+    if (!IsOneImage() || windows_.size() < 2 || stage_.value) return std::nullopt;
+    std::vector<int> order;
+    for (size_t i = 0; i < 2; ++i) order.push_back(dimensions_[Window(i)].axis);
+    for (const size_t a : channels_) order.push_back(static_cast<int>(a));
+    for (size_t a = 0; a < stage_.axes.size(); ++a) {
+      const bool is_whole =
+          stage_.low[a] == 0 && stage_.target->extents[a].IsInt(stage_.extents[a]);
+      if (!is_whole) return std::nullopt;
+    }
+    const std::optional<ir::Buffer> results = InOrder(stage_.target, order);
+    if (!results || channels_.size() == 1) return results;
+    return View(stage_.target, {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()});
+  }
+
   NestStage Sums() {
     const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
     const std::vector<Var> r = {NewVar("r"), NewVar("s"), NewVar("i")};
     NestStage sums = NewStage(stage_.target->name, stage_.target->type,
                               {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()}, at);
+    if (results_in_place_) sums.target = *results_in_place_;
     sums.reduction = ExprKind::kAdd;
     std::vector<Expr> place;
     for (size_t i = 0; i < 2; ++i) {
       place.push_back(at[i] * Int(Stride(i)) + r[i] * Int(Dilation(i)));
       if (Stride(i) == 1 && Dilation(i) == 1) place[i] = at[i] + r[i];
+      if (const int64_t first = image_in_place_ ? First(Window(i)) : 0; first != 0) {
+        place[i] = place[i] + Int(first);
+      }
       sums.ranges.push_back({r[i], 0, RangeExtent(Window(i))});
     }
-    place.push_back(r[2]);
+    const int64_t first = image_in_place_ ? First(depth_[0]) : 0;
+    place.push_back(first == 0 ? Expr(r[2]) : r[2] + Int(first));
     sums.ranges.push_back({r[2], 0, Depth()});
     sums.element =
         ir::Replace(image_, {{image_load_, c_.Load(image_buffer_, place)}}) *
@@ -318,14 +401,22 @@ class Turner {
                               {Reach(0), Reach(1), Depth()});
     filters_ = NewBuffer(ir::Buffer(weights_load_.buffer())->name, weights_load_.type(),
                          {Channels(), RangeExtent(Window(0)), RangeExtent(Window(1)), Depth()});
+    // What stands as the sums want it is not copied.
+    image_in_place_ = ImageInPlace();
+    if (image_in_place_) image_buffer_ = *image_in_place_;
+    const std::optional<ir::Buffer> filters_in_place = FiltersInPlace();
+    if (filters_in_place) filters_ = *filters_in_place;
+    results_in_place_ = ResultsInPlace();
+    if (image_in_place_ && filters_in_place && results_in_place_) return {};
     const NestStage sums = Sums();
     const bool has_groups = std::count(is_shared_.begin(), is_shared_.end(), true) > 0;
     std::vector<int64_t> batch(batch_.size());
     while (true) {
-      if (has_groups || result_.stages.empty()) result_.stages.push_back(Filters(batch));
-      result_.stages.push_back(Image(batch));
+      const bool needs_filters = has_groups || result_.stages.empty();
+      if (needs_filters && !filters_in_place) result_.stages.push_back(Filters(batch));
+      if (!image_in_place_) result_.stages.push_back(Image(batch));
       result_.stages.push_back(sums);
-      result_.stages.push_back(Results(sums, batch));
+      if (!results_in_place_) result_.stages.push_back(Results(sums, batch));
       size_t b = batch.size();
       while (b > 0 && ++batch[b - 1] == AxisExtent(batch_[b - 1])) batch[--b] = 0;
       if (b == 0) return std::move(result_);
@@ -340,6 +431,7 @@ class Turner {
   std::vector<bool> is_shared_;   // axes of both factors
   // Of the copies and the sums, and other shapes of these in which stages store and read.
   ir::Buffer image_buffer_, filters_, image_view_, filters_view_, sums_view_;
+  std::optional<ir::Buffer> image_in_place_, results_in_place_;
   std::vector<Dimension> dimensions_;
   std::vector<int> windows_, batch_, depth_;  // dimensions of the image
   TurnedConvolution result_;

@@ -18,6 +18,7 @@ namespace polynao::poly {
 //                                                                    F.turned[c, r, s, i] = F[c, i, r, s]
 //     Y.turned[y, x, c] += X.turned[2y + r, 2x + s, i] * F.turned[c, r, s, i]     Y[0, c, y, x] = Y.turned[y, x, c]
 //
+// Image, filters or results of a single image that stand so are not copied.
 // Channels may be several axes, and so may the image's depth; for the sums they are one. What `before`, stages without
 // a reduction, compute for it is computed in the copies: margins. None if the stage is no such sum: other indices, more
 // than 256 images. The sums of all images are one stage, which stands there for each of them.
