@@ -1,6 +1,7 @@
 #include "benchmarks/dense_peer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -74,6 +75,20 @@ const std::vector<Library>& Libraries() {
   return *libraries;
 }
 
+// OpenBLAS knows processors by their numbers, and takes kernels of SSE3 on newer ones. So it is told the widest kernels
+// that the host has instructions for, unless the environment names others. It reads this while it is loaded.
+void NameKernelsOfOpenBlas() {
+#if defined(__x86_64__)
+  const bool is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const char* kernels = is_wide ? "SkylakeX"
+                        : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+                            ? "Haswell"
+                            : nullptr;
+  if (kernels != nullptr) setenv("OPENBLAS_CORETYPE", kernels, /*overwrite=*/0);
+#endif
+}
+
 }  // namespace
 
 struct DensePeer::Code {
@@ -101,6 +116,7 @@ absl::StatusOr<DensePeer> DensePeer::Find(const std::string& name) {
   POLYNAO_CHECK(library != Libraries().end()) << name;
   auto code = std::make_shared<Code>();
   code->name = name;
+  NameKernelsOfOpenBlas();
   auto loaded = Load(name + ".c", library->flags);
   if (!loaded.ok()) {
     return absl::NotFoundError(
