@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_program.h"
+#include "compiler/poly/card/shared_loops.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/check/check.h"
@@ -113,13 +114,14 @@ absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Ta
                         .notes = std::move(program->notes),
                         .reassociates = program->reassociates};
   }
-  NestSchedule as_it_is = {
-      .function = function,
-      .notes = {StrCat("on the scalar unit of one core: ", program.status().message())}};
+  ir::Function as_it_is = function;
   TakeAllocations take;
   const ir::Stmt body = take.Mutate(function.body);
-  as_it_is.function.body = take.Around(body);
-  return as_it_is;
+  as_it_is.body = take.Around(body);
+  ir::Function shared = poly::ShareLoops(as_it_is, *target.machine);
+  const char* cores = shared.body == as_it_is.body ? "unit of one core: " : "units of all cores: ";
+  return NestSchedule{.function = std::move(shared),
+                      .notes = {StrCat("on the scalar ", cores, program.status().message())}};
 }
 
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,

@@ -674,6 +674,34 @@ TEST(UnscheduledNestsTest, ANoteSaysWhatRunsOnTheScalarUnit) {
 }
 
 // Loops of any integer type, mixed, and without an iteration; variables of loops as values, indices that are data.
+// Scalar code is shared by all cores where the iterations of an outermost loop are independent; loops behind one
+// another wait for each other, and what is not independent stays on one core.
+TEST(UnscheduledNestsTest, CoresShareScalarLoops) {
+  const NestReport report = MustAgree(
+      "func sums(X: f32[37, 50] in, Y: f32[37, 50] out, Z: f32[37, 50] out, S: f32[37] out) {\n"
+      "  for (i, 0, 37) {\n    Y[i, 0] = X[i, 0]\n"
+      "    for (j, 1, 49) { Y[i, j] = Y[i, j - 1] + X[i, j] }\n  }\n"
+      "  S[0] = Y[36, 49]\n"
+      "  for (i, 1, 36) { S[i] = S[i - 1] + Y[36 - i, 49] }\n"
+      "  for (i, 5, 32) {\n    Z[i, 49] = S[41 - i]\n"
+      "    for (j, 0, 49) { Z[i, 48 - j] = Z[i, 49 - j] * 0.5 + Y[36 - i, j] }\n  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, testing::Contains(HasSubstr("on the scalar units of all cores")));
+  // Updates of one element, and what each iteration uses, are no one core's.
+  MustAgree(
+      "func shared(X: i32[512] in, Y: i32[512] out, Z: i32[512] out, S: i32[1]) {\n"
+      "  allocate t: i32[1]\n  Y[0] = X[0]\n"
+      "  for (j, 1, 511) { Y[j] = Y[j - 1] + X[j] }\n"
+      "  for (i, 0, 512) { S[0] = S[0] + X[i] }\n"
+      "  for (i, 0, 512) { t[0] = X[i] / 3\n Z[i] = t[0] * t[0] }\n}\n",
+      OnCard());
+  const NestReport one = MustAgree(
+      "func steps(X: f32[1000], Y: f32[1000]) {\n"
+      "  for (t, 0, 3) { for (i, 1, 999) { X[i] = X[i - 1] * 0.5 + Y[i] } }\n}\n",
+      OnCard());
+  EXPECT_THAT(one.notes, testing::Contains(HasSubstr("on the scalar unit of one core")));
+}
+
 TEST(UnscheduledNestsTest, AnyLoop) {
   for (const char* body :
        {"for (i: i8, i8(0), i8(20)) { B[i, 0] = A[i + i8(1), 0] }",
