@@ -35,18 +35,6 @@ using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
 
-// The buffers that a stage reads.
-absl::flat_hash_set<Buffer> ReadsOf(const NestStage& stage) {
-  absl::flat_hash_set<Buffer> reads;
-  for (Expr e : {stage.value, stage.element}) {
-    if (!e) continue;
-    ir::ForEachExpr(e, [&](Expr part) {
-      if (part.Is(ExprKind::kLoad)) reads.insert(Buffer(part.buffer()));
-    });
-  }
-  return reads;
-}
-
 class Scheduler {
  public:
   Scheduler(const ir::Function& function, const Target& target, const NestStages& stages,
@@ -486,7 +474,7 @@ class Scheduler {
   // more than `limit` may be left out.
   absl::StatusOr<ir::Function> PartOf(const te::Tensor& output, const NestStage& last, double limit,
                                       double& cycles) {
-    const double by_vector = VectorCyclesOfProducts(output);
+    const double vector_cycles = VectorCyclesOfProducts(output);
     std::optional<te::CardProgram> best;
     absl::Status error;
     double least = kNoLimit;
@@ -501,7 +489,7 @@ class Scheduler {
       targets.back().machine = &machines.back();
       const bool has_all = machines.size() == 1;
       absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(
-          output, targets.back(), /*by_vector=*/has_all && by_vector < std::min(limit, least));
+          output, targets.back(), /*by_vector=*/has_all && vector_cycles < std::min(limit, least));
       // What does not fit all clusters fits fewer no better.
       if (!program.ok()) {
         error = program.status();

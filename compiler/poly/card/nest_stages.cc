@@ -476,6 +476,17 @@ class Unroller {
 
 }  // namespace
 
+absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage) {
+  absl::flat_hash_set<ir::Buffer> reads;
+  for (Expr e : {stage.value, stage.element}) {
+    if (!e) continue;
+    ir::ForEachExpr(e, [&](Expr part) {
+      if (part.Is(ExprKind::kLoad)) reads.insert(ir::Buffer(part.buffer()));
+    });
+  }
+  return reads;
+}
+
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
   RETURN_IF_ERROR(unroller.Add(function.body, ""));

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 
@@ -40,6 +41,9 @@ struct NestStage {
   std::vector<ReduceRange> ranges = {};
   ir::Expr element = {};
 };
+
+// The buffers that a stage reads.
+absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage);
 
 struct NestStages {
   std::vector<NestStage> list;     // in an order in which they may run

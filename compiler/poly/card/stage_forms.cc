@@ -1,13 +1,13 @@
 #include "compiler/poly/card/stage_forms.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "base/math.h"
 #include "base/text.h"
@@ -75,17 +75,6 @@ Expr Reading(Expr e, ir::Buffer from, ir::Buffer to, const std::vector<int64_t>&
     if (more[d] != 0) operands[d] = operands[d] + more[d];
   }
   return e.context().Load(to, operands);
-}
-
-bool Reads(const NestStage& stage, ir::Buffer buffer) {
-  bool reads = false;
-  for (const Expr e : {stage.value, stage.element}) {
-    if (!e) continue;
-    ir::ForEachExpr(e, [&](Expr part) {
-      reads = reads || (part.Is(ExprKind::kLoad) && ir::Buffer(part.buffer()) == buffer);
-    });
-  }
-  return reads;
 }
 
 // Whether it stores all of its target.
@@ -493,30 +482,28 @@ class PlaceUnroller {
 void NameVersions(ir::Context& c, NestStages& stages) {
   // Each takes memory of its own.
   constexpr size_t kMostVersions = 8;
-  std::map<std::string, int> names;
-  std::vector<ir::Buffer> targets;
-  for (const NestStage& stage : stages.list) {
-    ++names[stage.name];
-    if (std::find(targets.begin(), targets.end(), stage.target) == targets.end()) {
-      targets.push_back(stage.target);
+  absl::flat_hash_map<std::string, int> names;
+  for (const NestStage& stage : stages.list) ++names[stage.name];
+  std::vector<ir::Buffer> targets;  // in the order of their first stores
+  absl::flat_hash_map<ir::Buffer, std::vector<size_t>> writers_of;
+  absl::flat_hash_set<ir::Buffer> are_read_first;
+  for (size_t i = 0; i < stages.list.size(); ++i) {
+    const ir::Buffer target = stages.list[i].target;
+    for (const ir::Buffer read : ReadsOf(stages.list[i])) {
+      if (!writers_of.contains(read)) are_read_first.insert(read);
     }
+    std::vector<size_t>& writers = writers_of[target];
+    if (writers.empty()) targets.push_back(target);
+    writers.push_back(i);
   }
   for (const ir::Buffer target : targets) {
-    std::vector<size_t> writers;
-    bool are_whole = true;
-    for (size_t i = 0; i < stages.list.size(); ++i) {
-      const NestStage& stage = stages.list[i];
-      if (stage.target != target) continue;
-      writers.push_back(i);
-      are_whole = are_whole && names[stage.name] == 1 && IsWhole(stage);
-    }
+    const std::vector<size_t>& writers = writers_of.at(target);
+    const bool are_whole = std::all_of(writers.begin(), writers.end(), [&](size_t i) {
+      return names.at(stages.list[i].name) == 1 && IsWhole(stages.list[i]);
+    });
     if (!are_whole || writers.size() < 2 || writers.size() > kMostVersions) continue;
     const bool is_local = std::count(stages.locals.begin(), stages.locals.end(), target) > 0;
-    bool reads_first = false;
-    for (size_t i = 0; i <= writers[0]; ++i) {
-      reads_first = reads_first || Reads(stages.list[i], target);
-    }
-    if (reads_first && !is_local) continue;
+    if (are_read_first.contains(target) && !is_local) continue;
     const std::vector<int64_t> none(target->extents.size());
     for (size_t k = 0; k + 1 < writers.size(); ++k) {
       const ir::Buffer version =
