@@ -65,6 +65,20 @@ TEST(TurnedCopiesTest, ByTheInstruction) {
   }
 }
 
+// Matrices behind one another of which the second would begin where no vector instruction may.
+TEST(TurnedCopiesTest, MatricesThatBeginElsewhere) {
+  const isa::Machine machine = TestMachine("mlu270", {"card.clusters=1", "cluster.cores=1"});
+  for (const Shape& shape : {Shape{16, 31, 33}, {8, 63, 65}, {4, 65, 63}}) {
+    Graph g("turn");
+    const Tensor y = Swapped(g, g.Placeholder("X", shape, Type::kF16), 1, 2);
+    const absl::StatusOr<Result> result = OnCard(y, machine, 0, Inputs(y, 1, ir::Values::kAll));
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(Stores(result->function), 0) << shape[1];
+    Exceptions exceptions;
+    MustAgree(y, machine, 0, /*seed=*/1, exceptions);
+  }
+}
+
 TEST(TurnedCopiesTest, RandomGraphs) {
   ForRandomSeeds(60, /*scalar_rate=*/6, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
