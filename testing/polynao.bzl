@@ -1,7 +1,7 @@
 """C++ targets of this project: warnings are errors, and a test needs only its sources and deps."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
-load("//third_party/pch:warnings.bzl", "POLYNAO_COPTS")
+load("//third_party/pch:copts.bzl", "POLYNAO_COPTS", "TEST_COPTS")
 
 def _precompiled(header, copts):
     """Flags and dependencies of a target that uses third_party/pch: with flags of its own it cannot."""
@@ -54,7 +54,7 @@ def polynao_cc_test(name, copts = [], deps = [], size = "small", **kwargs):
     cc_test(
         name = name,
         size = size,
-        copts = precompiled.copts,
+        copts = TEST_COPTS + precompiled.copts,
         linkstatic = True,
         deps = deps + precompiled.deps + [
             "//testing:test_main",

@@ -2,7 +2,7 @@
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "ACTION_NAMES")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("//third_party/pch:warnings.bzl", "POLYNAO_COPTS")
+load("//third_party/pch:copts.bzl", "POLYNAO_COPTS")
 
 def _precompiled_header_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -21,7 +21,7 @@ def _precompiled_header_impl(ctx):
         # A file has to be named: one of the system's, which every compilation includes anyway.
         source_file = "/usr/include/stdc-predef.h",
         output_file = ctx.outputs.out.path,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + POLYNAO_COPTS,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + POLYNAO_COPTS + ctx.attr.copts,
         include_directories = context.includes,
         quote_include_directories = context.quote_includes,
         system_include_directories = context.system_includes,
@@ -37,7 +37,8 @@ def _precompiled_header_impl(ctx):
 
     # Clang compares the flags of the header's users with these. No times, and no path of the sandbox, in which a
     # header of ours would be: equal inputs make equal bytes.
-    arguments.add_all(["-fmodules-strict-decluse", "-Xclang", "-fno-pch-timestamp", "-x", "c++-header"])
+    arguments.add_all(["-fmodules-strict-decluse", "-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates"])
+    arguments.add_all(["-x", "c++-header"])
     arguments.add_all(ctx.attr.headers, before_each = "-include")
     arguments.add_all(command)
     ctx.actions.run(
@@ -64,6 +65,7 @@ precompiled_header = rule(
     doc = "NAME.pch of `headers`, an input of every compilation whose target depends on this one.",
     attrs = {
         "headers": attr.string_list(mandatory = True, doc = "Of other packages, as they are included."),
+        "copts": attr.string_list(doc = "Flags of all its users."),
         "deps": attr.label_list(providers = [CcInfo]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },

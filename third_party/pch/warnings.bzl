@@ -1,7 +1,0 @@
-"""Flags of every compilation of this project."""
-
-POLYNAO_COPTS = [
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-]
