@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -10,9 +11,16 @@ namespace polynao::poly {
 
 namespace {
 
-// Two multiply-adds and two loads start in a cycle, and a result is there after four (cost_model.h).
+// Two multiply-adds start in a cycle, and a result is there after four (cost_model.h).
 constexpr double kPerCycle = 2;
 constexpr double kLatency = 4;
+// Cycles for a load of a step. Two start in a cycle, but single elements of many rows come slower: on a Sapphire Rapids
+// 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them, 16 loads, 14.
+constexpr double kLoadCycles = 0.6;
+// Cycles for lines of the result side by side that a tile stores, if the second cache does not hold all of the result
+// and other lines are between these and the next row's. (12544 x 96, 16 sums: 225 us by tiles of 96, 384 by 48, 431 by
+// 32, 664 by 16; 50176 x 64, 27 sums: 1252 us by 64, 1801 by 32, 2582 by 16.)
+constexpr double kFarRunCycles = 15;
 // Cycles for an element that is copied to a panel: its load, its store, and its part of loops and shuffles.
 constexpr double kPackCycles = 0.4;
 // Cycles for starting a tile: addresses, the loop over the sums, its mispredicted end.
@@ -21,8 +29,9 @@ constexpr double kTileCycles = 40;
 // step of 2 x 2 tiles of bytes takes 64 cycles in registers and 110 to 130 with operands from the two nearest caches.
 constexpr double kLineCycles = 0.75;
 // Of tiles, the part of the shorter one of computing and reading memory that does not overlap with the other. (For
-// vectors it would prefer wide panels of one row, which memory delivers at half the rate: 1 x 4096 by 4096 x 4096.)
-constexpr double kNotOverlapped = 0.125;
+// vectors it would prefer wide panels of one row, which memory delivers at half the rate: 1 x 4096 by 4096 x 4096.
+// There it only chooses among what takes as long.)
+constexpr double kNotOverlapped = 0.125, kNotOverlappedByVectors = 0.01;
 // Operands loaded for a product of tiles, over the fewest there can be: as many are as good.
 constexpr double kNearlyFewest = 1.1;
 // A way of the cache holds lines of each array that streams through.
@@ -107,6 +116,13 @@ void SetBlocks(PackPlan& plan, const PackShape& shape, const CpuMachine& machine
   }
 }
 
+// Tiles of all rows.
+double RowTiles(const PackPlan& plan, const PackShape& shape) {
+  if (plan.row_place == RowPlace::kPanels) return Tiles(shape.rows, plan.rows);
+  const auto last = static_cast<double>(shape.last_rows);
+  return shape.rows / last * Tiles(last, plan.rows);
+}
+
 // How much faster than one core `cores` of them read memory. Those that have no part do not read either.
 double MemoryScaling(double cores, const CpuMachine& machine) {
   const double others = machine.cores > 1 ? (cores - 1) / (machine.cores - 1) : 0;
@@ -114,7 +130,7 @@ double MemoryScaling(double cores, const CpuMachine& machine) {
 }
 
 double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& machine) {
-  const double tiles = Tiles(shape.rows, plan.rows);
+  const double tiles = RowTiles(plan, shape);
   const double panels = shape.outer_columns * Tiles(shape.columns, plan.width());
   const double sums = shape.outer_sums * shape.sums;
   const double blocks = Tiles(shape.outer_sums, plan.runs) * Tiles(shape.sums, plan.run);
@@ -131,29 +147,38 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double step = has_tiles ? units * shape.unit_cycles + (rows + column_lines) * kLineCycles +
                                       column_lines * far_cycles
                                 : std::max({units * std::max(1 / kPerCycle, shape.unit_cycles),
-                                            (rows + vectors) / kPerCycle, kLatency});
+                                            (rows + vectors) * kLoadCycles, kLatency});
   // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
   // pages of memory, which take as long to find again.
   const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;
   const double elements = (has_tiles ? 2 : 1) * page_factor * 2 * rows * vectors;
+  const double columns = shape.outer_columns * shape.columns;
+  const bool is_far = shape.rows * columns * static_cast<double>(shape.bytes) >
+                      static_cast<double>(machine.cache_bytes);
+  const double far_runs =
+      is_far && !has_tiles && columns > static_cast<double>(plan.width()) ? rows : 0;
+  const double tile = elements + far_runs * kFarRunCycles + kTileCycles;
   const double own = plan.shares_columns ? tiles : panels;
   const double common = plan.shares_columns ? panels : tiles;
   const double cores = std::max(std::min<double>(machine.cores, own), 1.0);
   const double balance = std::ceil(own / cores) * cores / std::max(own, 1.0);
   const double steps = has_tiles ? Tiles(sums, plan.step) : sums / static_cast<double>(plan.step);
-  const double work = tiles * panels * (steps * step + blocks * (elements + kTileCycles)) * balance;
+  const double work = tiles * panels * (steps * step + blocks * tile) * balance;
   const double row_elements = tiles * rows * sums;
+  const bool has_row_panels = plan.row_place == RowPlace::kPanels && !shape.rows_in_place;
   const double column_elements = panels * static_cast<double>(plan.width()) * sums;
   const double common_elements = plan.shares_columns ? column_elements : row_elements;
   const double common_blocks = Tiles(common, plan.most_common);
-  const bool is_own_packed = plan.shares_columns ? shape.rows_in_place : shape.columns_before;
-  const bool is_common_packed = plan.shares_columns ? shape.columns_before : shape.rows_in_place;
+  const bool is_own_packed = plan.shares_columns ? !has_row_panels : shape.columns_before;
+  const bool is_common_packed = plan.shares_columns ? shape.columns_before : !has_row_panels;
   // Bytes of a row lie side by side and are copied together.
   const double row_copies = row_elements * (has_tiles ? shape.operand_bytes / 4.0 : 1);
   const double own_copies = plan.shares_columns ? row_copies : column_elements;
   const double common_copies = plan.shares_columns ? column_elements : row_copies;
+  const bool has_image = plan.row_place == RowPlace::kImage;
   const double packed =
-      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies)) *
+      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies) +
+       (has_image ? shape.image_elements : 0)) *
       kPackCycles;
   const double own_blocks = std::max(Tiles(own, plan.most_own), cores);
   // Of rows that stay in the nearest cache the steps have it.
@@ -163,17 +188,20 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
           : own_blocks * common_elements * static_cast<double>(shape.operand_bytes) * kStreamCycles;
   // One panel for all is packed without a loop.
   const double loops = (is_common_packed || common == 1 ? 0 : 1) + (cores > 1 ? 1 : 0);
-  const double starts = machine.cores > 1 ? loops * common_blocks * machine.parallel_cycles : 0;
-  const double columns = shape.outer_columns * shape.columns;
+  const double starts =
+      machine.cores > 1 ? (loops * common_blocks + (has_image ? 1 : 0)) * machine.parallel_cycles
+                        : 0;
+  const double operand = shape.last_rows > 0 ? shape.image_elements : shape.rows * sums;
   const double bytes =
-      static_cast<double>(shape.operand_bytes) * (shape.rows * sums + columns * sums) +
+      static_cast<double>(shape.operand_bytes) * (operand + columns * sums) +
       static_cast<double>(shape.bytes) * 2 * page_factor * blocks * shape.rows * columns;
   const double memory = bytes > static_cast<double>(machine.cache_bytes) * cores
                             ? bytes * machine.cycles_per_byte / MemoryScaling(cores, machine)
                             : 0;
   const double busy = (work + packed + stream) / cores;
   const double overlapped =
-      std::max(busy, memory) + (has_tiles ? kNotOverlapped : 0) * std::min(busy, memory);
+      std::max(busy, memory) +
+      (has_tiles ? kNotOverlapped : kNotOverlappedByVectors) * std::min(busy, memory);
   return shape.batch * (overlapped + starts);
 }
 
@@ -209,8 +237,7 @@ std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machin
     for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
       // One register is for an element of the row operand, and one is left for the scheduler of instructions.
       const int64_t rows = (machine.vector_registers - vectors - 2) / vectors;
-      // As equal as can be: 4 tiles of 13 rows for 49, not 3 of 14 and one of 7.
-      if (rows >= 1) sizes.push_back({Balanced(shape.rows, rows), vectors});
+      if (rows >= 1) sizes.push_back({rows, vectors});
     }
     return sizes;
   }
@@ -237,6 +264,38 @@ std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machin
   return sizes;
 }
 
+// Rows at such a distance in bytes meet in so few places of the nearest cache that they drive each other out of it.
+bool Collide(int64_t distance, int64_t rows, const CpuMachine& machine) {
+  constexpr int64_t kMostWays = 4;  // of those that an address may be in: a part
+  const int64_t period = machine.near_bytes / machine.near_ways;
+  const int64_t places = period / std::gcd(distance, period);
+  return rows * kMostWays > places * machine.near_ways;
+}
+
+// `plan` with rows in each place that they may have: the numbers of rows of a tile differ.
+std::vector<PackPlan> WithRowPlaces(const PackPlan& plan, const PackShape& shape,
+                                    const CpuMachine& machine) {
+  std::vector<PackPlan> plans = {plan};
+  // As equal as can be: 4 tiles of 13 rows for 49, not 3 of 14 and one of 7.
+  if (shape.registers == 0) plans.back().rows = Balanced(shape.rows, plan.rows);
+  if (shape.last_rows == 0) return plans;
+  PackPlan image = plan;
+  image.row_place = RowPlace::kImage;
+  image.rows = Balanced(static_cast<double>(shape.last_rows), plan.rows);
+  if (Collide(shape.image_step * shape.operand_bytes, image.rows, machine))
+    image.image_pad = plan.lanes;
+  plans.push_back(image);
+  PackPlan memory = plan;
+  memory.row_place = RowPlace::kMemory;
+  // In memory nothing is behind the last row: tiles are whole ones.
+  memory.rows = std::min(plan.rows, shape.last_rows);
+  while (shape.last_rows % memory.rows != 0) --memory.rows;
+  if (shape.memory_step > 0 &&
+      !Collide(shape.memory_step * shape.operand_bytes, memory.rows, machine))
+    plans.push_back(memory);
+  return plans;
+}
+
 // The fastest plan of those whose cores share each iteration of the batch.
 PackPlan PlanOfEach(const PackShape& shape, const CpuMachine& machine) {
   const double lanes = std::max<double>(
@@ -257,10 +316,12 @@ PackPlan PlanOfEach(const PackShape& shape, const CpuMachine& machine) {
       plan.unit_rows = shape.unit_rows;
       plan.shares_columns = shares_columns;
       plan.rows = rows;
-      SetBlocks(plan, shape, machine);
-      plan.cycles = Cycles(plan, shape, machine);
       plan.least_cycles = least;
-      if (best.cycles == 0 || plan.cycles < best.cycles) best = plan;
+      for (PackPlan& placed : WithRowPlaces(plan, shape, machine)) {
+        SetBlocks(placed, shape, machine);
+        placed.cycles = Cycles(placed, shape, machine);
+        if (best.cycles == 0 || placed.cycles < best.cycles) best = placed;
+      }
     }
   }
   return best;

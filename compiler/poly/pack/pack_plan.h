@@ -22,21 +22,29 @@ namespace polynao::poly {
 struct PackShape {
   double batch = 1;
   double rows = 1;
-  double outer_columns = 1;     // of all loops over columns but the last
-  double columns = 1;           // of the last one
-  double outer_sums = 1;        // of all loops over sums but the last
-  double sums = 1;              // of the last one
-  int64_t bytes = 4;            // of a sum
-  int64_t operand_bytes = 4;    // of an element of a panel
-  int64_t group = 1;            // of sums that lie side by side in a column panel
-  int64_t step = 1;             // sums that one instruction adds
-  int64_t registers = 0;        // that hold tiles of sums and operands; 0: vectors do
-  int64_t unit_rows = 1;        // of a tile register
-  double unit_cycles = 0;       // from one instruction to the next; 0: two start in a cycle
+  double outer_columns = 1;   // of all loops over columns but the last
+  double columns = 1;         // of the last one
+  double outer_sums = 1;      // of all loops over sums but the last
+  double sums = 1;            // of the last one
+  int64_t bytes = 4;          // of a sum
+  int64_t operand_bytes = 4;  // of an element of a panel
+  int64_t group = 1;          // of sums that lie side by side in a column panel
+  int64_t step = 1;           // sums that one instruction adds
+  int64_t registers = 0;      // that hold tiles of sums and operands; 0: vectors do
+  int64_t unit_rows = 1;      // of a tile register
+  double unit_cycles = 0;     // from one instruction to the next; 0: two start in a cycle
+  // Of rows that tiles may read without panels: iterations of the last loop of rows, else 0; elements of an image of
+  // all; and elements from a row to the next one, in memory (0: as they are they are no operands) and in the image.
+  int64_t last_rows = 0;
+  double image_elements = 0;
+  int64_t memory_step = 0, image_step = 0;
   bool is_known = false;        // the numbers of rows and columns are no guesses
   bool rows_in_place = false;   // there are no row panels
   bool columns_before = false;  // column panels are there before the run
 };
+
+// Where tiles find their rows: copied for them, where the program has them, or in an array with padding (row_image.h).
+enum class RowPlace { kPanels, kMemory, kImage };
 
 struct PackPlan {
   int64_t lanes = 1;      // of a vector
@@ -54,6 +62,9 @@ struct PackPlan {
   // Of tiles in registers of their own: the nearest cache keeps a block of row panels, and column panels stream through
   // it from the next one. Else a column panel stays there.
   bool keeps_rows = false;
+  // Without panels, a tile has rows of one iteration of the outer loops.
+  RowPlace row_place = RowPlace::kPanels;
+  int64_t image_pad = 0;    // elements behind each row of memory in the image
   int64_t most_own = 1;     // panels of a core's own in a block
   int64_t most_common = 1;  // panels, of all sums, that are packed for all cores at a time
   double cycles = 0;        // of all, on the machine's cores

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
@@ -230,6 +232,77 @@ TEST(PackTest, Convolutions) {
       }
     }
   }
+}
+
+// A convolution of `rows` x `rows` results: its image has holes if the stride is more than the window.
+std::string PaddedConvolution(int64_t rows, int64_t channels, int64_t window, int64_t stride,
+                              int64_t dilation, const std::string& type = "f32") {
+  const int64_t pad = window / 2 * dilation;
+  const int64_t extent =
+      std::max<int64_t>((rows - 1) * stride + (window - 1) * dilation + 1 - 2 * pad, 1);
+  const std::string pixel =
+      absl::StrReplaceAll("X[y*S + r*D - P, x*S + s*D - P, c]",
+                          {{"S", StrCat(stride)}, {"D", StrCat(dilation)}, {"P", StrCat(pad)}});
+  return absl::StrReplaceAll(
+      "func f(X: FROM[H, H, C] in, F: f32[5, K, K, C] in, Y: f32[W, W, 5] out) {\n"
+      "  for (y, 0, W) { for (x, 0, W) { for (o, 0, 5) {\n"
+      "    Y[y, x, o] = 0.0\n"
+      "    for (r, 0, K) { for (s, 0, K) { for (c, 0, C) {\n"
+      "      Y[y, x, o] = Y[y, x, o] + select(P <= y*S + r*D && y*S + r*D < H + P &&\n"
+      "        P <= x*S + s*D && x*S + s*D < H + P, PIXEL,\n"
+      "        0.0) * F[o, r, s, c] } } } } } }\n"
+      "}\n",
+      {{"PIXEL", type == "f32" ? pixel : StrCat("cast(f32, ", pixel, ")")},
+       {"FROM", type},
+       {"H", StrCat(extent)},
+       {"W", StrCat(rows)},
+       {"K", StrCat(window)},
+       {"C", StrCat(channels)},
+       {"P", StrCat(pad)},
+       {"S", StrCat(stride)},
+       {"D", StrCat(dilation)}});
+}
+
+TEST(PackTest, RowsFromOneImage) {
+  for (const int64_t rows : {1, 2, 5, 8, 13}) {
+    for (const int64_t channels : {1, 3, 8}) {
+      for (const auto& [window, stride, dilation] :
+           {std::tuple(3, 1, 1), std::tuple(3, 2, 1), std::tuple(2, 2, 1), std::tuple(3, 1, 2)}) {
+        const std::string text =
+            Packed(PaddedConvolution(rows, channels, window, stride, dilation));
+        if (channels == 8 && rows == 5 && window > stride) {
+          EXPECT_THAT(text, HasSubstr("rows from one image")) << rows << " " << channels;
+        }
+        if (HasFailure()) return;
+      }
+    }
+  }
+  // Elements that are converted are converted once.
+  EXPECT_THAT(Packed(PaddedConvolution(5, 8, 3, 1, 1, "bf16")), HasSubstr("rows from one image"));
+}
+
+// Between what windows read there may be what the program does not even have.
+TEST(PackTest, ImagesWithHolesHavePanels) {
+  const std::string text = Packed(PaddedConvolution(8, 8, 2, 3, 1));
+  EXPECT_THAT(text, HasSubstr("row.panels"));
+  EXPECT_THAT(text, Not(HasSubstr("row.image")));
+}
+
+TEST(PackTest, RowsWhereTheyAre) {
+  const auto product = [](int64_t rows, int64_t sums) {
+    return absl::StrReplaceAll(
+        "func f(A: f32[N, M] in, B: f32[M, 8] in, C: f32[N, 8]) {\n"
+        "  for (i, 0, N) { for (j, 0, 8) { for (k, 0, M) {\n"
+        "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+        "}\n",
+        {{"N", StrCat(rows)}, {"M", StrCat(sums)}});
+  };
+  for (const int64_t sums : {1, 2, 16, 37}) {
+    for (const int64_t rows : {4, 12, 25}) Packed(product(rows, sums));
+  }
+  EXPECT_THAT(Packed(product(12, 40)), HasSubstr("rows where they are"));
+  // All of a tile's rows would be in one place of the nearest cache.
+  EXPECT_THAT(Packed(product(12, 4096)), Not(HasSubstr("rows where they are")));
 }
 
 TEST(PackTest, Groups) {

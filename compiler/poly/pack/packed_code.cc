@@ -48,7 +48,7 @@ bool AreConstant(const std::vector<Range>& loops) {
 }
 
 PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot,
-                  bool columns_before, bool rows_in_place) {
+                  const std::optional<RowImage>& image, bool columns_before, bool rows_in_place) {
   const int64_t bytes = ir::ByteSize(type);
   PackShape shape = {.batch = AssumedCount(loops.batch),
                      .rows = AssumedCount(loops.rows),
@@ -70,6 +70,11 @@ PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optio
     shape.unit_rows = row.rows;
     shape.unit_cycles = row.cycles;
     shape.rows_in_place = rows_in_place;
+  } else if (image) {
+    shape.last_rows = loops.rows.back().count.int_value();
+    shape.image_elements = image->Elements();
+    shape.image_step = image->ImageStep();
+    if (image->IsPlain()) shape.memory_step = image->MemoryStep();
   }
   return shape;
 }
@@ -93,14 +98,14 @@ struct Side {
 class Writer {
  public:
   Writer(const Contraction& contraction, const std::optional<Dot>& dot,
-         const ContractionLoops& loops, const PackPlan& plan, const CpuMachine& machine,
-         bool columns_before, const Values& outer)
+         const ContractionLoops& loops, const PackPlan& plan, const std::optional<RowImage>& image,
+         const CpuMachine& machine, bool columns_before, const Values& outer)
       : loops_(loops),
         plan_(plan),
         cores_(machine.cores),
         shares_columns_(plan.shares_columns),
         columns_before_(columns_before),
-        panels_(contraction, dot, loops, plan, outer),
+        panels_(contraction, dot, loops, plan, image, outer),
         c_(contraction.element.context()),
         runs_(CountOf(c_, loops.outer_sums)),
         run_blocks_(CeilQuotient(runs_, c_.I64(plan.runs))),
@@ -124,7 +129,19 @@ class Writer {
   }
 
   // All blocks, for one iteration of the batch.
-  Stmt Write() {
+  Stmt Write() { return panels_.WithImage(Parallel(), Blocks()); }
+
+  // What packs the columns, after Write().
+  PackedBefore Before() const {
+    PackedBefore before;
+    before.panels.push_back(columns_panels_.elements);
+    if (columns_panels_.sums) before.panels.push_back(columns_panels_.sums);
+    before.code = Pack(columns_, columns_panels_, c_.I64(0), columns_.count, columns_.count);
+    return before;
+  }
+
+ private:
+  Stmt Blocks() {
     Lets lets;
     for (Side* side : {&rows_, &columns_}) side->count = Named("count", side->count, lets);
     const Side& common = shares_columns_ ? columns_ : rows_;
@@ -148,16 +165,6 @@ class Writer {
                                                    ForKind::kSerial, block)));
   }
 
-  // What packs the columns, after Write().
-  PackedBefore Before() const {
-    PackedBefore before;
-    before.panels.push_back(columns_panels_.elements);
-    if (columns_panels_.sums) before.panels.push_back(columns_panels_.sums);
-    before.code = Pack(columns_, columns_panels_, c_.I64(0), columns_.count, columns_.count);
-    return before;
-  }
-
- private:
   // `value` as a variable, unless it is a constant.
   Expr Named(std::string_view name, Expr value, Lets& lets) const {
     if (IsConstant(value)) return value;
@@ -293,7 +300,7 @@ class LanewiseWriter {
         outer_row_(outer_row),
         c_(contraction.element.context()),
         row_(c_.NewVar(outer_row ? outer_row->var.name() : "row", ir::Type::kI64)),
-        panels_(contraction, no_dot_, loops, plan, WithRow(outer)) {
+        panels_(contraction, no_dot_, loops, plan, no_image_, WithRow(outer)) {
     block_.number = c_.I64(0);
     block_.first_run = c_.I64(0);
     block_.runs = CountOf(c_, loops.outer_sums);
@@ -356,6 +363,7 @@ class LanewiseWriter {
   }
 
   const std::optional<Dot> no_dot_ = {};
+  const std::optional<RowImage> no_image_ = {};
   const ContractionLoops& loops_;
   const PackPlan& plan_;
   const int cores_;
@@ -381,6 +389,8 @@ std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
   std::string line = StrCat(contraction.statement->name, " packed in tiles of ", plan.rows, " x ",
                             plan.width(), ", ", plan.depth(), " sums at a time");
   if (dot) StrAppend(&line, ", by ", dot->instruction->name);
+  if (plan.row_place == RowPlace::kMemory) StrAppend(&line, ", rows where they are");
+  if (plan.row_place == RowPlace::kImage) StrAppend(&line, ", rows from one image");
   if (contraction.initial != nullptr)
     StrAppend(&line, ", begun as ", contraction.initial->name, " has it");
   if (contraction.final != nullptr)
@@ -419,8 +429,10 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   const bool columns_before =
       has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, options.constants);
   std::optional<Dot> dot;
+  std::optional<RowImage> image =
+      RowImage::Of(contraction, loops.rows, loops.outer_sums, loops.sum);
   const auto shape = [&] {
-    return ShapeOf(loops, contraction.element.type(), dot, columns_before,
+    return ShapeOf(loops, contraction.element.type(), dot, image, columns_before,
                    dot && AreRowsInPlace(contraction, *dot, loops));
   };
   if (contraction.is_lanewise) {
@@ -442,6 +454,12 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
       if (!best || plan.cycles < result.plan.cycles) best.reset(), result.plan = plan;
     }
     dot = best;
+  }
+  if (result.plan.row_place != RowPlace::kPanels) {
+    Range& last = loops.rows.back();
+    loops.last_rows = last.count;
+    last.count = Times(CeilQuotient(last.count, c.I64(result.plan.rows)), c.I64(result.plan.rows));
+    image->Extend(last.count.int_value(), result.plan.image_pad);
   }
   result.line = Line(contraction, dot, result.plan);
   if (columns_before) StrAppend(&result.line, ", columns packed before");
@@ -478,7 +496,7 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
     write(
         LanewiseWriter(contraction, loops, result.plan, machine, columns_before, outer_row, outer));
   } else {
-    write(Writer(contraction, dot, loops, result.plan, of_iteration, columns_before, outer));
+    write(Writer(contraction, dot, loops, result.plan, image, of_iteration, columns_before, outer));
   }
   if (shares_batch) {
     code = c.For(batch[0], c.I64(0), CountOf(c, loops.batch), Within(of_batch, code),

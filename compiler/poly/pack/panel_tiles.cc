@@ -37,6 +37,46 @@ Stmt PanelWriter::EndAt(const Values& at, Expr sum) const {
   return c_.Store(store.buffer(), store.indices(), ir::Replace(store.value(), by));
 }
 
+// Without row panels, the iterations of the loops of rows at the first one of tile `number`.
+void PanelWriter::SetFirstRow(Expr number, TilePlace& tile, Lets& lets) const {
+  tile.first_row = Times(number, c_.I64(plan_.rows));
+  if (HasRowPanels()) return;
+  const Range& last = loops_.rows.back();
+  const Expr tiles = CeilQuotient(last.count, c_.I64(plan_.rows));
+  const std::vector<Range> outer(loops_.rows.begin(), loops_.rows.end() - 1);
+  SetIteration(outer, Quotient(number, tiles), tile.columns, lets);
+  const Expr first = Times(outer.empty() ? number : Remainder(number, tiles), c_.I64(plan_.rows));
+  const ir::Var var = c_.NewVar(last.var.name(), ir::Type::kI64);
+  lets.emplace_back(var, Plus(last.first, first));
+  tile.columns[last.var] = var;
+}
+
+// The iterations of row number `i` of a tile.
+Values PanelWriter::RowOf(const TilePlace& tile, Expr i, Lets& lets) const {
+  Values at = tile.columns;
+  if (HasRowPanels()) {
+    SetIteration(loops_.rows, Plus(tile.first_row, i), at, lets);
+  } else {
+    Expr& last = at[loops_.rows.back().var];
+    last = Plus(last, i);
+  }
+  return at;
+}
+
+Expr PanelWriter::IsRowThere(const TilePlace& tile, Expr i) const {
+  if (HasRowPanels()) return Plus(tile.first_row, i) < row_count_;
+  const Range& last = loops_.rows.back();
+  return Minus(Plus(tile.columns.at(last.var), i), last.first) < loops_.last_rows;
+}
+
+// All of the tile's; the constant 1 if tiles have no others.
+Expr PanelWriter::AreRowsThere(const TilePlace& tile) const {
+  const Expr count = HasRowPanels() ? row_count_ : loops_.last_rows;
+  if (IsConstant(count) && count.int_value() % plan_.rows == 0) return c_.Bool(true);
+  if (HasRowPanels()) return Plus(tile.first_row, plan_.rows) <= row_count_;
+  return IsRowThere(tile, c_.I64(plan_.rows - 1));
+}
+
 // Runs body(values, row, lane, condition) for the elements of a tile. The condition says which of them there are; null:
 // all. A tile that is not whole has masks and no branches, so that its sums stay in registers.
 Stmt PanelWriter::ForElements(const TilePlace& tile, bool is_whole, const Element& body) const {
@@ -44,14 +84,13 @@ Stmt PanelWriter::ForElements(const TilePlace& tile, bool is_whole, const Elemen
   // Sums in registers of tiles are in memory here.
   const ForKind kind = plan_.unit_rows > 1 ? ForKind::kSerial : ForKind::kUnroll;
   return LoopOver(c_, "row", c_.I64(plan_.rows), kind, [&](Expr i) {
-    Values at = tile.columns;
     Lets lets;
-    const Expr row = Plus(tile.first_row, i);
-    SetIteration(loops_.rows, row, at, lets);
+    Values at = RowOf(tile, i, lets);
     return Within(lets, LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
                     const Expr column = Plus(tile.first_lane, lane);
                     at[loops_.column.var] = Plus(loops_.column.first, column);
-                    const Expr is_there = ir::And(row < row_count_, column < loops_.column.count);
+                    const Expr is_there =
+                        ir::And(IsRowThere(tile, i), column < loops_.column.count);
                     return body(at, i, lane, is_whole ? Expr() : is_there);
                   }));
   });
@@ -181,6 +220,48 @@ Stmt PanelWriter::TileInPlace(const TilePlace& tile, const Panel& rows, const Pa
   return block.is_first.IsInt(1) ? both : c_.If(block.is_first, both, add);
 }
 
+Stmt PanelWriter::Update(Buffer sums, Expr i, Expr lane, Expr row, Expr column) const {
+  const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
+                                              {contraction_.row_operand, row},
+                                              {contraction_.column_operand, column}};
+  return c_.Store(sums, {i, lane}, ir::Replace(contraction_.statement->code.value(), by));
+}
+
+// Rows from memory, or from their image: loops as the operand has them.
+Stmt PanelWriter::AddWithoutPanels(Buffer sums, const TilePlace& tile, const Panel& columns,
+                                   const SumBlock& block) const {
+  const auto add = [&](const Values& run, Expr count, Expr base) {
+    return LoopOver(c_, "sum", count, ForKind::kSerial, [&](Expr k) {
+      Values here = run;
+      here[loops_.sum.var] = Plus(block.first, k);
+      const Expr row = here.at(loops_.rows.back().var);
+      return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+        here[loops_.rows.back().var] = Plus(row, i);
+        const Expr value = image_buffer_
+                               ? image_->At(image_buffer_, here)
+                               : ValueAt(*contraction_.statement, contraction_.row_operand, here);
+        return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
+          return Update(sums, i, lane, value,
+                        columns.panels.elements(columns.place, Plus(base, k), lane));
+        });
+      });
+    });
+  };
+  const Body single = [&](const Values& run, Expr base) { return add(run, block.count, base); };
+  const bool are_joined = image_buffer_ && image_->JoinsSums() &&
+                          block.runs == CountOf(c_, loops_.outer_sums) &&
+                          block.count == loops_.sum.count;
+  if (!are_joined) return ForRuns(block, tile.columns, single);
+  const Range& outer = loops_.outer_sums.back();
+  const Body joined = [&](const Values& run, Expr base) {
+    Values here = run;
+    here[outer.var] = outer.first;
+    return add(here, Times(outer.count, block.count), base);
+  };
+  const auto always = [&](const Values&) { return c_.Bool(true); };
+  return ForJoinedRuns(0, c_.I64(0), block, tile.columns, joined, always, single);
+}
+
 Stmt PanelWriter::Add(Buffer sums, const TilePlace& tile, const Panel& rows, const Panel& columns,
                       const SumBlock& block) const {
   if (dot_ && dot_->instruction->IsTile()) {
@@ -191,22 +272,17 @@ Stmt PanelWriter::Add(Buffer sums, const TilePlace& tile, const Panel& rows, con
     const Expr end = Times(Plus(rows.number, 1), c_.I64(plan_.rows));
     return c_.If(end <= row_count_, add(true), add(false));
   }
+  if (!HasRowPanels()) return AddWithoutPanels(sums, tile, columns, block);
   const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
   const Expr group = c_.I64(plan_.group);
   const Buffer a = rows.panels.elements, b = columns.panels.elements;
-  const auto update = [&](Expr i, Expr lane, Expr row, Expr column) {
-    const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
-                                                {contraction_.row_operand, row},
-                                                {contraction_.column_operand, column}};
-    return c_.Store(sums, {i, lane}, ir::Replace(contraction_.statement->code.value(), by));
-  };
   const Expr steps = CeilQuotient(block.depth(), group);
   return LoopOver(c_, "sum", steps, ForKind::kSerial, [&](Expr k) {
     return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
       return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
         if (!dot_) {
           const Expr row = rows_by_sums_ ? a(rows.place, i, k) : a(rows.place, k, i);
-          return update(i, lane, row, b(columns.place, k, lane));
+          return Update(sums, i, lane, row, b(columns.place, k, lane));
         }
         using Indices = absl::Span<const Expr>;
         DotElements parts;
@@ -226,15 +302,12 @@ Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& 
   TilePlace tile;
   tile.columns = outer_;
   Lets lets;
-  tile.first_row = Times(rows.number, height);
+  SetFirstRow(rows.number, tile, lets);
   tile.first_lane = FirstLane(columns.number, tile.columns, lets);
-  const auto is_multiple = [](Expr count, int64_t size) {
-    return IsConstant(count) && count.int_value() % size == 0;
-  };
-  Expr is_whole = c_.Bool(true);
-  if (!is_multiple(row_count_, plan_.rows)) is_whole = Plus(tile.first_row, height) <= row_count_;
-  if (!is_multiple(loops_.column.count, plan_.width())) {
-    const Expr fits = Plus(tile.first_lane, width) <= loops_.column.count;
+  Expr is_whole = AreRowsThere(tile);
+  const Expr lanes = loops_.column.count;
+  if (!IsConstant(lanes) || lanes.int_value() % plan_.width() != 0) {
+    const Expr fits = Plus(tile.first_lane, width) <= lanes;
     is_whole = is_whole.IsInt(1) ? fits : ir::And(is_whole, fits);
   }
   const auto either = [&](const std::function<Stmt(bool)>& elements) {

@@ -80,11 +80,13 @@ bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const Contra
 }
 
 PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
-                         const ContractionLoops& loops, const PackPlan& plan, const Values& outer)
+                         const ContractionLoops& loops, const PackPlan& plan,
+                         const std::optional<RowImage>& image, const Values& outer)
     : contraction_(contraction),
       dot_(dot),
       loops_(loops),
       plan_(plan),
+      image_(image),
       outer_(outer),
       c_(contraction.element.context()),
       type_(contraction.element.type()) {
@@ -100,6 +102,12 @@ PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot
   columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&
                      IsPowerOfTwo(plan.lanes) && !dot;
+  if (plan.row_place == RowPlace::kImage) image_buffer_ = image->NewBuffer(type_);
+}
+
+Stmt PanelWriter::WithImage(ForKind kind, Stmt body) const {
+  if (!image_buffer_) return body;
+  return c_.Allocate(image_buffer_, c_.Seq({image_->Fill(image_buffer_, kind, outer_), body}));
 }
 
 Panels PanelWriter::NewRowPanels(Expr count) const {

@@ -11,6 +11,7 @@
 #include "compiler/poly/pack/dot.h"
 #include "compiler/poly/pack/iterations.h"
 #include "compiler/poly/pack/pack_plan.h"
+#include "compiler/poly/pack/row_image.h"
 
 namespace polynao::poly {
 
@@ -18,6 +19,8 @@ namespace polynao::poly {
 struct ContractionLoops {
   std::vector<Range> batch, rows, outer_columns, outer_sums;
   Range column, sum;  // the last ones
+  // Of rows without panels: how many the last loop of rows has; its range is one of whole tiles.
+  ir::Expr last_rows = {};
 };
 
 // A block of sums: iterations [first_run, first_run + runs) of the outer loops of sums, and [first, first + count) of
@@ -44,8 +47,10 @@ bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const Contra
 class PanelWriter {
  public:
   // `outer` has the values of what stands around: the part's names, and the loops of the batch.
+  // `image`: of the rows, if the plan has them in one.
   PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
-              const ContractionLoops& loops, const PackPlan& plan, const Values& outer);
+              const ContractionLoops& loops, const PackPlan& plan,
+              const std::optional<RowImage>& image, const Values& outer);
 
   // Buffers for `count` panels; none for rows that are all read in place.
   Panels NewRowPanels(ir::Expr count) const;
@@ -55,7 +60,10 @@ class PanelWriter {
   ir::Expr RowTiles() const { return CeilQuotient(row_count_, c_.I64(plan_.rows)); }
   ir::Expr ColumnPanels() const { return Times(CountOf(c_, loops_.outer_columns), lane_panels_); }
 
-  bool AreAllRowsInPlace() const { return rows_in_place_ && AreRowsWhole(); }
+  bool AreAllRowsInPlace() const { return !HasRowPanels() || (rows_in_place_ && AreRowsWhole()); }
+
+  // `body` behind code that fills the image of the rows, if there is one.
+  ir::Stmt WithImage(ir::ForKind kind, ir::Stmt body) const;
 
   // Fills panel `place` of `panels` with those rows or columns that tile or panel `number` has. What is beyond the last
   // row or column is zero.
@@ -104,11 +112,17 @@ class PanelWriter {
   ir::Expr ColumnElement(const Values& at) const;
   ir::Expr PaddedDepth(const SumBlock& block) const;
 
-  // Where a tile's elements are: its first row, and the loops of its columns.
+  // Where a tile's elements are: its first row, and the loops of its columns. Without row panels these are those of
+  // the first row, too.
   struct TilePlace {
     ir::Expr first_row, first_lane;
     Values columns;
   };
+  bool HasRowPanels() const { return plan_.row_place == RowPlace::kPanels; }
+  void SetFirstRow(ir::Expr number, TilePlace& tile, Lets& lets) const;
+  Values RowOf(const TilePlace& tile, ir::Expr i, Lets& lets) const;
+  ir::Expr IsRowThere(const TilePlace& tile, ir::Expr i) const;
+  ir::Expr AreRowsThere(const TilePlace& tile) const;
   using Element =
       std::function<ir::Stmt(const Values& at, ir::Expr i, ir::Expr lane, ir::Expr is_there)>;
   ir::Stmt ForElements(const TilePlace& tile, bool is_whole, const Element& body) const;
@@ -125,6 +139,9 @@ class PanelWriter {
   ir::Stmt TileInPlace(const TilePlace& tile, const Panel& rows, const Panel& columns,
                        const SumBlock& block) const;
   ir::Expr RowInPlace(ir::Expr row, ir::Expr sum, const SumBlock& block) const;
+  ir::Stmt Update(ir::Buffer sums, ir::Expr i, ir::Expr lane, ir::Expr row, ir::Expr column) const;
+  ir::Stmt AddWithoutPanels(ir::Buffer sums, const TilePlace& tile, const Panel& columns,
+                            const SumBlock& block) const;
   bool AreRowsWhole() const {
     return IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
   }
@@ -137,9 +154,11 @@ class PanelWriter {
   const std::optional<Dot>& dot_;
   const ContractionLoops& loops_;
   const PackPlan& plan_;
+  const std::optional<RowImage>& image_;
   const Values& outer_;
   ir::Context& c_;
   const ir::Type type_;
+  ir::Buffer image_buffer_;
   ir::Expr row_count_, lane_panels_;
   bool rows_by_sums_;     // A[t, row, sum], else A[t, sum, row]
   bool sums_in_place_;    // instructions on tiles add to the elements
