@@ -33,7 +33,7 @@ llvm::Type* ScalarOps::ValueType(Type type) {
 
 llvm::Type* ScalarOps::MemoryType(Type type) {
   if (type == Type::kI1) return b_.getInt8Ty();
-  if (type == Type::kBF16) return b_.getInt16Ty();
+  if (type == Type::kF16 || type == Type::kBF16) return b_.getInt16Ty();
   return ValueType(type);
 }
 
@@ -44,12 +44,14 @@ llvm::Type* ScalarOps::Like(Value* value, llvm::Type* element) {
 
 Value* ScalarOps::ToMemory(Value* value, Type type) {
   if (type == Type::kI1) return b_.CreateZExt(value, Like(value, b_.getInt8Ty()));
+  if (type == Type::kF16) return b_.CreateBitCast(value, Like(value, b_.getInt16Ty()));
   if (type != Type::kBF16) return value;
   return b_.CreateTrunc(b_.CreateLShr(Bits32(value), 16), Like(value, b_.getInt16Ty()));
 }
 
 Value* ScalarOps::FromMemory(Value* value, Type type) {
   if (type == Type::kI1) return b_.CreateIsNotNull(value);
+  if (type == Type::kF16) return b_.CreateBitCast(value, Like(value, b_.getHalfTy()));
   if (type != Type::kBF16) return value;
   Value* bits = b_.CreateShl(b_.CreateZExt(value, Like(value, b_.getInt32Ty())), 16);
   return b_.CreateBitCast(bits, Like(bits, b_.getFloatTy()));
@@ -177,40 +179,42 @@ Value* ScalarOps::RoundToBfloat(Value* f) {
 
 // The same steps as ir::FloatToHalf, without branches.
 Value* ScalarOps::FloatToHalf(Value* f) {
-  if (native_half_) return b_.CreateFPTrunc(f, b_.getHalfTy());
+  llvm::Type* half = Like(f, b_.getHalfTy());
+  if (native_half_) return b_.CreateFPTrunc(f, half);
   Value* bits = Bits32(f);
+  const auto number = [&](uint32_t n) { return llvm::ConstantInt::get(bits->getType(), n); };
   Value* sign = b_.CreateAnd(b_.CreateLShr(bits, 16), 0x8000);
   Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
-  Value* as_float = b_.CreateBitCast(magnitude, b_.getFloatTy());
-  Value* shifted = b_.CreateFAdd(as_float, llvm::ConstantFP::get(b_.getFloatTy(), 0.5));
-  Value* subnormal = b_.CreateSub(Bits32(shifted), b_.getInt32(0x3f000000));
+  Value* as_float = b_.CreateBitCast(magnitude, f->getType());
+  Value* shifted = b_.CreateFAdd(as_float, llvm::ConstantFP::get(f->getType(), 0.5));
+  Value* subnormal = b_.CreateSub(Bits32(shifted), number(0x3f000000));
   Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
-  Value* rebiased = b_.CreateSub(magnitude, b_.getInt32(0x38000000 - 0xfff));
+  Value* rebiased = b_.CreateSub(magnitude, number(0x38000000 - 0xfff));
   Value* normal = b_.CreateLShr(b_.CreateAdd(rebiased, odd), 13);
   Value* result =
-      b_.CreateSelect(b_.CreateICmpULT(magnitude, b_.getInt32(0x38800000)), subnormal, normal);
-  result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, b_.getInt32(0x47800000)),
-                           b_.getInt32(0x7c00), result);
-  result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, b_.getInt32(0x7f800000)),
-                           b_.getInt32(0x7e00), result);
-  Value* half = b_.CreateTrunc(b_.CreateOr(result, sign), b_.getInt16Ty());
-  return b_.CreateBitCast(half, b_.getHalfTy());
+      b_.CreateSelect(b_.CreateICmpULT(magnitude, number(0x38800000)), subnormal, normal);
+  result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, number(0x47800000)), number(0x7c00), result);
+  result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, number(0x7f800000)), number(0x7e00), result);
+  return b_.CreateBitCast(b_.CreateTrunc(b_.CreateOr(result, sign), Like(f, b_.getInt16Ty())),
+                          half);
 }
 
 Value* ScalarOps::HalfToFloat(Value* half) {
-  if (native_half_) return b_.CreateFPExt(half, b_.getFloatTy());
-  Value* bits = b_.CreateZExt(b_.CreateBitCast(half, b_.getInt16Ty()), b_.getInt32Ty());
+  llvm::Type* to = Like(half, b_.getFloatTy());
+  if (native_half_) return b_.CreateFPExt(half, to);
+  Value* bits = b_.CreateZExt(b_.CreateBitCast(half, Like(half, b_.getInt16Ty())),
+                              Like(half, b_.getInt32Ty()));
+  const auto number = [&](uint32_t n) { return llvm::ConstantInt::get(bits->getType(), n); };
   Value* sign = b_.CreateShl(b_.CreateAnd(bits, 0x8000), 16);
   Value* exponent = b_.CreateAnd(bits, 0x7c00);
   Value* mantissa = b_.CreateAnd(bits, 0x3ff);
   Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, 0x7fff), 13);
-  Value* normal = b_.CreateAdd(magnitude, b_.getInt32(112 << 23));
+  Value* normal = b_.CreateAdd(magnitude, number(112 << 23));
   Value* special = b_.CreateOr(magnitude, 0x7f800000);
-  Value* small = b_.CreateFMul(b_.CreateUIToFP(mantissa, b_.getFloatTy()),
-                               llvm::ConstantFP::get(b_.getFloatTy(), 0x1p-24));
-  Value* result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), Bits32(small), normal);
-  result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0x7c00)), special, result);
-  return b_.CreateBitCast(b_.CreateOr(result, sign), b_.getFloatTy());
+  Value* small = b_.CreateFMul(b_.CreateUIToFP(mantissa, to), llvm::ConstantFP::get(to, 0x1p-24));
+  Value* result = b_.CreateSelect(b_.CreateICmpEQ(exponent, number(0)), Bits32(small), normal);
+  result = b_.CreateSelect(b_.CreateICmpEQ(exponent, number(0x7c00)), special, result);
+  return b_.CreateBitCast(b_.CreateOr(result, sign), to);
 }
 
 // A float that rounds to f16 and bf16 as the double does: rounding to odd keeps the information that

@@ -84,8 +84,7 @@ class Finder {
       }
       case StmtKind::kStore: {
         const Buffer buffer = s.buffer();
-        if (buffer->type == Type::kF16 || aliases_.Group(buffer) || s.indices().empty())
-          return false;
+        if (aliases_.Group(buffer) || s.indices().empty()) return false;
         for (Expr index : s.indices()) {
           if (!Evaluates(index)) return false;
         }
@@ -105,10 +104,9 @@ class Finder {
     return false;
   }
 
-  // Of f16 there are no vectors. A bf16 is a float in registers, rounded from a float.
+  // Narrow floats are computed as floats, and rounded from these.
   static bool HasVector(Expr e) {
-    if (e.type() == Type::kF16) return false;
-    if (e.type() != Type::kBF16) return true;
+    if (e.type() != Type::kF16 && e.type() != Type::kBF16) return true;
     if (e.Is(ExprKind::kCast)) return e.operand(0).type() == Type::kF32;
     return !e.Is(ExprKind::kCall);
   }

@@ -21,9 +21,9 @@ struct VectorLoop {
 };
 
 // `loop`, if its iterations can run side by side, statement by statement: no iteration uses an element that another one
-// stores, each store goes along a row by at most kMostStride elements, and all operations have vector forms (no f16,
-// function of bf16 or of the C library, cast to bf16 but from f32, division by what is not constant, allocation or
-// parallel loop). `analyzer` knows what holds around the loop.
+// stores, each store goes along a row by at most kMostStride elements, and all operations have vector forms (no
+// function of f16, bf16 or of the C library, cast to f16 or bf16 but from f32, division by what is not constant,
+// allocation or parallel loop). `analyzer` knows what holds around the loop.
 std::optional<VectorLoop> FindVectorLoop(ir::Stmt loop, const ir::Aliases& aliases,
                                          arith::Analyzer& analyzer);
 

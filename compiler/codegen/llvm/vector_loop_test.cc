@@ -185,7 +185,7 @@ TEST(VectorLoopTest, BodiesOnOtherCpus) {
 #endif
   for (const Body& body : Bodies()) {
     for (const char* cpu : {"x86-64", "haswell"}) {
-      for (const char* type : {"f32", "bf16"}) {
+      for (const char* type : {"f32", "f16", "bf16"}) {
         EXPECT_EQ(Check(FunctionWith(body.code, type, 37), 3, {.cpu = cpu}), "")
             << body.name << " " << type << " " << cpu;
       }
@@ -225,23 +225,24 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("B[i] = A[i]", "bf16"), 2);
 }
 
-// A bf16 is a float in registers, which is rounded by integer operations; not so an f16.
+// They are computed as floats, which are rounded by an instruction or by operations on integers.
 TEST(VectorLoopTest, NarrowFloats) {
   const auto is_vector = [](const std::string& code, const char* type) {
     const Function f = FunctionWith(code, type, 40);
     arith::Analyzer analyzer(*f.context);
     return FindVectorLoop(LoopOf(f), ir::Aliases(f), analyzer).has_value();
   };
-  EXPECT_TRUE(is_vector("B[i] = cast(T, cast(f32, A[i]) * 3.0) + s", "bf16"));
-  EXPECT_FALSE(is_vector("B[i] = A[i]", "f16"));
-  EXPECT_FALSE(is_vector("B[i] = cast(T, cast(f64, A[i]) * 3.0)", "bf16"));
-  EXPECT_FALSE(is_vector("B[i] = cast(T, I[i])", "bf16"));
-  EXPECT_FALSE(is_vector("B[i] = fma(A[i], A[i], s)", "bf16"));
+  for (const char* type : {"f16", "bf16"}) {
+    EXPECT_TRUE(is_vector("B[i] = cast(T, cast(f32, A[i]) * 3.0) + s", type));
+    EXPECT_FALSE(is_vector("B[i] = cast(T, cast(f64, A[i]) * 3.0)", type));
+    EXPECT_FALSE(is_vector("B[i] = cast(T, I[i])", type));
+    EXPECT_FALSE(is_vector("B[i] = fma(A[i], A[i], s)", type));
+  }
 }
 
 // Rows of all lengths and places past the caches, next to others.
 TEST(VectorLoopTest, RowsPastTheCaches) {
-  for (const char* type : {"f32", "u8", "f64", "bf16"}) {
+  for (const char* type : {"f32", "u8", "f64", "f16", "bf16"}) {
     for (const int64_t cols : {1, 15, 16, 31, 64, 65, 130, 200}) {
       const std::string text = Replaced(StrCat(R"(
           func f(A: T[7, N + 3] in, B: T[7, N + 3], P: T[7, 2 * N + 3]) {
@@ -400,8 +401,8 @@ TEST(VectorLoopTest, RandomBodies) {
   for (int64_t seed = 0; seed < cases; ++seed) {
     RandomBody random(static_cast<uint64_t>(seed));
     const std::string body = random.Statements();
-    const char* const types[] = {"f32", "f32", "bf16", "i32", "u8", "i16", "f64"};
-    const char* const type = types[random.Pick(7)];
+    const char* const types[] = {"f32", "f32", "f16", "bf16", "i32", "u8", "i16", "f64"};
+    const char* const type = types[random.Pick(8)];
     const int64_t n = random.Pick(5) == 0 ? -1 : random.Pick(70);
     const Function f = FunctionWith(body, type, n);
     arith::Analyzer analyzer(*f.context);

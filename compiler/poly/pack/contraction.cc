@@ -223,8 +223,10 @@ namespace {
 bool HasVectors(Expr value) {
   bool has_vectors = true;
   ir::ForEachExpr(value, [&](Expr e) {
-    has_vectors &= e.type() != ir::Type::kF16 && e.type() != ir::Type::kBF16;
+    const bool is_narrow = e.type() == ir::Type::kF16 || e.type() == ir::Type::kBF16;
+    if (is_narrow && e.Is(ExprKind::kCast)) has_vectors &= e.operand(0).type() == ir::Type::kF32;
     if (!e.Is(ExprKind::kCall)) return;
+    has_vectors &= !is_narrow;
     const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
     has_vectors &= intrinsic != nullptr && intrinsic->accuracy == ir::Accuracy::kExact;
   });
@@ -247,8 +249,6 @@ bool CanEnd(const Scop& scop, const Statement& last, const Contraction& contract
   const Access* write = WriteOf(last);
   const Access* update = WriteOf(*contraction.statement);
   if (write == nullptr || !IsMovable(store.value()) || !HasVectors(store.value())) return false;
-  if (store.buffer()->type == ir::Type::kF16 || store.buffer()->type == ir::Type::kBF16)
-    return false;
   const std::string sums = RangeName(update->map), results = RangeName(write->map);
   if (!scop.IsPrivate(update->buffer)) return false;
   // Nobody else has the sums, and the contraction knows nothing of the results.
