@@ -17,6 +17,9 @@ constexpr double kLatency = 4;
 // Cycles for a load of a step. Two start in a cycle, but single elements of many rows come slower: on a Sapphire Rapids
 // 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them, 16 loads, 14.
 constexpr double kLoadCycles = 0.6;
+// And for a vector of a column panel that the nearest cache does not keep: 2 x 4 vectors read as much as 14 x 2 of them
+// in three times as long. (14 x 14 x 1024 by 256 in tiles of 2 x 64: 883 us; of 14 x 32 from panels of rows: 653.)
+constexpr double kNextCacheCycles = 1.5;
 // Cycles for lines of the result side by side that a tile stores, if the second cache does not hold all of the result
 // and other lines are between these and the next row's. (12544 x 96, 16 sums: 225 us by tiles of 96, 384 by 48, 431 by
 // 32, 664 by 16; 50176 x 64, 27 sums: 1252 us by 64, 1801 by 32, 2582 by 16.)
@@ -144,10 +147,14 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
       AreColumnsFar(plan, shape, machine)
           ? machine.cycles_per_byte * machine.vector_bytes / static_cast<double>(plan.most_own)
           : 0;
-  const double step = has_tiles ? units * shape.unit_cycles + (rows + column_lines) * kLineCycles +
-                                      column_lines * far_cycles
-                                : std::max({units * std::max(1 / kPerCycle, shape.unit_cycles),
-                                            (rows + vectors) * kLoadCycles, kLatency});
+  const bool is_column_near =
+      plan.padded_depth() * plan.width() * shape.operand_bytes <= machine.near_bytes;
+  const double column_loads = is_column_near ? 0 : vectors * kNextCacheCycles;
+  const double step = has_tiles
+                          ? units * shape.unit_cycles + (rows + column_lines) * kLineCycles +
+                                column_lines * far_cycles
+                          : std::max({units * std::max(1 / kPerCycle, shape.unit_cycles),
+                                      (rows + vectors) * kLoadCycles, column_loads, kLatency});
   // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
   // pages of memory, which take as long to find again.
   const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;
