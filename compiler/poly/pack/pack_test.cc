@@ -288,6 +288,23 @@ TEST(PackTest, ImagesWithHolesHavePanels) {
   EXPECT_THAT(text, Not(HasSubstr("row.image")));
 }
 
+// One element of the array is two operands, or they are no neighbours.
+TEST(PackTest, OperandsThatAreNoImage) {
+  for (const char* operand :
+       {"select(y < 2, X[y + r, x + s, c], 0.0)", "X[y + r, x + s, c] * cast(f32, y)",
+        "X[y + r, x + s, (c + s) % 8]", "X[y + r, x + s, 7 - c]", "X[y + r, y + s, c]",
+        "X[x + s, y + r, c] + X[y + r, x + s, c]", "X[y + r, c, x + s]"}) {
+    const std::string text = Packed(
+        absl::StrReplaceAll("func f(X: f32[8, 8, 8] in, F: f32[5, 3, 3, 8] in, Y: f32[6, 6, 5]) {\n"
+                            "  for (y, 0, 6) { for (x, 0, 6) { for (o, 0, 5) {\n"
+                            "    for (r, 0, 3) { for (s, 0, 3) { for (c, 0, 8) {\n"
+                            "      Y[y, x, o] = Y[y, x, o] + OPERAND * F[o, r, s, c] } } } } } }\n"
+                            "}\n",
+                            {{"OPERAND", operand}}));
+    EXPECT_THAT(text, Not(HasSubstr("row.image"))) << operand;
+  }
+}
+
 TEST(PackTest, RowsWhereTheyAre) {
   const auto product = [](int64_t rows, int64_t sums) {
     return absl::StrReplaceAll(
