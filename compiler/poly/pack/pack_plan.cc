@@ -182,11 +182,17 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double row_copies = row_elements * (has_tiles ? shape.operand_bytes / 4.0 : 1);
   const double own_copies = plan.shares_columns ? row_copies : column_elements;
   const double common_copies = plan.shares_columns ? column_elements : row_copies;
-  const bool has_image = plan.row_place == RowPlace::kImage;
   const double packed =
-      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies) +
-       (has_image ? shape.image_elements : 0)) *
+      ((is_own_packed ? 0 : own_copies * common_blocks) + (is_common_packed ? 0 : common_copies)) *
       kPackCycles;
+  // An image that the second cache does not hold goes to memory and comes back.
+  const bool has_image = plan.row_place == RowPlace::kImage;
+  const double image_bytes = shape.image_elements * static_cast<double>(shape.operand_bytes);
+  const bool is_image_far = image_bytes > static_cast<double>(machine.cache_bytes);
+  const double image = !has_image
+                           ? 0
+                           : shape.image_elements * kPackCycles +
+                                 (is_image_far ? 2 * image_bytes * machine.cycles_per_byte : 0);
   const double own_blocks = std::max(Tiles(own, plan.most_own), cores);
   // Of rows that stay in the nearest cache the steps have it.
   const double stream =
@@ -205,7 +211,7 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double memory = bytes > static_cast<double>(machine.cache_bytes) * cores
                             ? bytes * machine.cycles_per_byte / MemoryScaling(cores, machine)
                             : 0;
-  const double busy = (work + packed + stream) / cores;
+  const double busy = (work + packed + image + stream) / cores;
   const double overlapped =
       std::max(busy, memory) +
       (has_tiles ? kNotOverlapped : kNotOverlappedByVectors) * std::min(busy, memory);

@@ -200,7 +200,8 @@ Stmt RowImage::FillFrom(size_t d, Buffer image, ForKind kind, const Values& at,
   };
   if (d + 1 < dimensions_.size()) {
     const auto part = [&](int64_t first, int64_t count, bool zero) {
-      return over(first, count, d == 0 ? kind : ForKind::kSerial, zero, [&](const Values& here) {
+      const ForKind loop = d == 0 && !zero ? kind : ForKind::kSerial;
+      return over(first, count, loop, zero, [&](const Values& here) {
         return FillFrom(d + 1, image, kind, here, place, zero);
       });
     };
