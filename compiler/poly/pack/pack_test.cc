@@ -281,27 +281,50 @@ TEST(PackTest, RowsFromOneImage) {
   EXPECT_THAT(Packed(PaddedConvolution(5, 8, 3, 1, 1, "bf16")), HasSubstr("rows from one image"));
 }
 
-// Between what windows read there may be what the program does not even have.
-TEST(PackTest, ImagesWithHolesHavePanels) {
-  const std::string text = Packed(PaddedConvolution(8, 8, 2, 3, 1));
-  EXPECT_THAT(text, HasSubstr("row.panels"));
-  EXPECT_THAT(text, Not(HasSubstr("row.image")));
+// A convolution of 5 x 5 results with windows of 3 x 3 of `operand`.
+std::string Windows(const std::string& operand) {
+  return absl::StrReplaceAll(
+      "func f(X: f32[16, 8, 8] in, F: f32[5, 3, 3, 8] in, Y: f32[5, 5, 5]) {\n"
+      "  for (y, 0, 5) { for (x, 0, 5) { for (o, 0, 5) {\n"
+      "    for (r, 0, 3) { for (s, 0, 3) { for (c, 0, 8) {\n"
+      "      Y[y, x, o] = Y[y, x, o] + OPERAND * F[o, r, s, c] } } } } } }\n"
+      "}\n",
+      {{"OPERAND", operand}});
 }
 
-// One element of the array is two operands, or they are no neighbours.
+// One element of the array is two operands; they are no neighbours; or between what windows read there is something
+// else, which may be beyond the array.
 TEST(PackTest, OperandsThatAreNoImage) {
+  EXPECT_THAT(Packed(Windows("X[y + r, x + s, c]")), HasSubstr("row.image"));
+  EXPECT_THAT(Packed(Windows("X[y * 3 + r, x + s, c]")), HasSubstr("row.image"));
   for (const char* operand :
-       {"select(y < 2, X[y + r, x + s, c], 0.0)", "X[y + r, x + s, c] * cast(f32, y)",
-        "X[y + r, x + s, (c + s) % 8]", "X[y + r, x + s, 7 - c]", "X[y + r, y + s, c]",
-        "X[x + s, y + r, c] + X[y + r, x + s, c]", "X[y + r, c, x + s]"}) {
+       {"X[(4 - y) * 3 + r, x + s, c]", "select(y < 2, X[y + r, x + s, c], 0.0)",
+        "X[y + r, x + s, c] * cast(f32, y)", "X[y + r, x + s, (c + s) % 8]",
+        "X[y + r, x + s, 7 - c]", "X[y + r, y + s, c]", "X[y + r, c, x + s]",
+        "(X[x + s, y + r, c] + X[y + r, x + s, c])"}) {
+    EXPECT_THAT(Packed(Windows(operand)), Not(HasSubstr("row.image"))) << operand;
+  }
+  std::string holes = Windows("X[y * 3 + r, x + s, c]");
+  EXPECT_THAT(Packed(absl::StrReplaceAll(holes, {{"(r, 0, 3)", "(r, 0, 2)"}})),
+              Not(HasSubstr("row.image")));
+}
+
+// The last two loops of sums are one where a row of memory follows the one before, without elements between them.
+TEST(PackTest, SumsOfAnImageAreJoined) {
+  ScheduleOptions options = PackAll();
+  options.machine.near_bytes = 2048;
+  options.machine.cache_bytes = 16384;
+  for (const int64_t channels : {12, 32}) {
     const std::string text = Packed(
-        absl::StrReplaceAll("func f(X: f32[8, 8, 8] in, F: f32[5, 3, 3, 8] in, Y: f32[6, 6, 5]) {\n"
-                            "  for (y, 0, 6) { for (x, 0, 6) { for (o, 0, 5) {\n"
-                            "    for (r, 0, 3) { for (s, 0, 3) { for (c, 0, 8) {\n"
-                            "      Y[y, x, o] = Y[y, x, o] + OPERAND * F[o, r, s, c] } } } } } }\n"
+        absl::StrReplaceAll("func f(X: f32[5, 7, C] in, F: f32[5, 3, C] in, Y: f32[5, 5, 5]) {\n"
+                            "  for (y, 0, 5) { for (x, 0, 5) { for (o, 0, 5) {\n"
+                            "    for (s, 0, 3) { for (c, 0, C) {\n"
+                            "      Y[y, x, o] = Y[y, x, o] + max(X[y, x + s, c], 0.5) * F[o, s, c]"
+                            " } } } } }\n"
                             "}\n",
-                            {{"OPERAND", operand}}));
-    EXPECT_THAT(text, Not(HasSubstr("row.image"))) << operand;
+                            {{"C", StrCat(channels)}}),
+        options);
+    EXPECT_THAT(text, HasSubstr(channels == 12 ? "f32[i64(5), i64(84)]" : "f32[i64(5), i64(252)]"));
   }
 }
 
