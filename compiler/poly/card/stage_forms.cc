@@ -12,6 +12,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
+#include "compiler/arith/logic.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
@@ -34,15 +35,7 @@ std::optional<std::vector<Bound>> InsideOf(Expr condition, const std::vector<ir:
                                            const std::vector<int64_t>& extents) {
   std::vector<Bound> box;
   for (int64_t extent : extents) box.push_back({0, extent});
-  std::vector<Expr> stack;
-  if (condition) stack.push_back(condition);
-  while (!stack.empty()) {
-    const Expr e = stack.back();
-    stack.pop_back();
-    if (e.Is(ExprKind::kAnd)) {
-      stack.insert(stack.end(), {e.operand(0), e.operand(1)});
-      continue;
-    }
+  for (const Expr e : condition ? arith::Conjuncts(condition) : std::vector<Expr>()) {
     if (!e.Is(ExprKind::kLe) && !e.Is(ExprKind::kLt)) return std::nullopt;
     // number <= axis + constant, axis + constant <= number; < alike
     const bool is_below = e.operand(1).Is(ExprKind::kIntImm);
@@ -328,14 +321,7 @@ class AxisSplitter {
     std::optional<int64_t> place;
     Expr others;
     if (value.Is(ExprKind::kSelect)) {
-      std::vector<Expr> stack = {value.operand(0)};
-      while (!stack.empty()) {
-        const Expr e = stack.back();
-        stack.pop_back();
-        if (e.Is(ExprKind::kAnd)) {
-          stack.insert(stack.end(), {e.operand(0), e.operand(1)});
-          continue;
-        }
+      for (const Expr e : arith::Conjuncts(value.operand(0))) {
         const bool is_place = !place && e.Is(ExprKind::kEq) && e.operand(0).Is(ExprKind::kMod) &&
                               e.operand(1).Is(ExprKind::kIntImm) &&
                               InSplit(e.operand(0), place_) == Expr(place_);

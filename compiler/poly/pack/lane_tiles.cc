@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/pack/panels.h"
@@ -15,26 +16,6 @@ using ir::ExprKind;
 using ir::ForKind;
 using ir::Stmt;
 using ir::Var;
-
-namespace {
-
-// The parts of a && b && c.
-void AddTerms(Expr condition, std::vector<Expr>& terms) {
-  if (condition.Is(ExprKind::kAnd)) {
-    AddTerms(condition.operand(0), terms);
-    AddTerms(condition.operand(1), terms);
-  } else {
-    terms.push_back(condition);
-  }
-}
-
-Expr All(ir::Context& c, const std::vector<Expr>& terms) {
-  Expr all = c.Bool(true);
-  for (const Expr term : terms) all = all.IsInt(1) ? term : ir::And(all, term);
-  return all;
-}
-
-}  // namespace
 
 // The row operand is `inside` where all terms hold, and `outside` elsewhere.
 struct PanelWriter::Condition {
@@ -53,9 +34,7 @@ PanelWriter::Condition PanelWriter::PaddingOf() const {
   if (has_loads || ir::UsesVar(condition, loops_.column.var)) return result;
   result.inside = operand.operand(1);
   result.outside = operand.operand(2);
-  std::vector<Expr> terms;
-  AddTerms(condition, terms);
-  for (const Expr term : terms) {
+  for (const Expr term : arith::Conjuncts(condition)) {
     const bool is_inner =
         ir::UsesVar(term, loops_.rows.back().var) || ir::UsesVar(term, loops_.sum.var);
     (is_inner ? result.inner : result.outer).push_back(term);
@@ -102,7 +81,8 @@ Stmt PanelWriter::LaneTile(const Panel& columns, Expr first_row, Var tile_var, E
       there[loops_.column.var] = Plus(loops_.column.first, column);
       Expr row = ValueAt(statement, is_outside ? padding.outside : padding.inside, there);
       if (!is_outside && !unknown.empty()) {
-        row = c_.Select(All(c_, unknown), row, ValueAt(statement, padding.outside, there));
+        row =
+            c_.Select(arith::Conjunction(unknown), row, ValueAt(statement, padding.outside, there));
       }
       if (!are_whole_lanes) {
         row = c_.Select(column < loops_.column.count, row, c_.Const(row.type(), 0));
@@ -130,7 +110,7 @@ Stmt PanelWriter::LaneTile(const Panel& columns, Expr first_row, Var tile_var, E
       return LoopOver(c_, "row", c_.I64(rows), ForKind::kUnroll,
                       [&](Expr i) { return add(run, k, Plus(base, k), i, true); });
     });
-    return c_.If(All(c_, terms), inside, outside);
+    return c_.If(arith::Conjunction(terms), inside, outside);
   });
   const Stmt load = Load(tile, sums, is_whole, block);
   const Stmt store = StoreTile(tile, sums, is_whole, block);

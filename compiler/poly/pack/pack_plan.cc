@@ -17,8 +17,9 @@ constexpr double kLatency = 4;
 // Cycles for a load of a step. Two start in a cycle, but single elements of many rows come slower: on a Sapphire Rapids
 // 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them, 16 loads, 14.
 constexpr double kLoadCycles = 0.6;
-// And for a vector of a column panel that the nearest cache does not keep: 2 x 4 vectors read as much as 14 x 2 of them
-// in three times as long. (14 x 14 x 1024 by 256 in tiles of 2 x 64: 883 us; of 14 x 32 from panels of rows: 653.)
+// And for a vector of a column panel that the nearest cache does not keep: tiles of 2 x 4 vectors read four of them for
+// 8 multiply-adds, of 14 x 2 two for 28. (14 x 14 x 1024 by 256 in tiles of 2 x 64: 883 us; of 14 x 32 from panels of
+// rows: 653.)
 constexpr double kNextCacheCycles = 1.5;
 // Cycles for lines of the result side by side that a tile stores, if the second cache does not hold all of the result
 // and other lines are between these and the next row's. (12544 x 96, 16 sums: 225 us by tiles of 96, 384 by 48, 431 by
@@ -55,6 +56,8 @@ constexpr int64_t kCommonCaches = 8;
 // Cycles for a byte of these panels each time that a block of a core's own meets them: what is left of its way from the
 // third cache while the core computes.
 constexpr double kStreamCycles = 0.02;
+// Of an image. Panels are made anew for each block, and need no memory to speak of.
+constexpr double kMostImageBytes = 1 << 28;
 
 // Iterations of sums of a block. The column panel leaves room for what streams through the nearest cache: of its ways,
 // one is for the sums, and row panels get as many as their share (Low et al., equation 4).
@@ -307,7 +310,8 @@ std::vector<PackPlan> WithRowPlaces(const PackPlan& plan, const PackShape& shape
   image.rows = Balanced(static_cast<double>(shape.last_rows), plan.rows);
   if (Collide(shape.image_step * shape.operand_bytes, image.rows, machine))
     image.image_pad = plan.lanes;
-  plans.push_back(image);
+  if (shape.image_elements * static_cast<double>(shape.operand_bytes) <= kMostImageBytes)
+    plans.push_back(image);
   PackPlan memory = plan;
   memory.row_place = RowPlace::kMemory;
   // In memory nothing is behind the last row: tiles are whole ones.

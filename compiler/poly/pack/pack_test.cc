@@ -13,6 +13,7 @@
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/poly/arrange/machine_for_test.h"
+#include "compiler/poly/pack/pack_plan.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::poly {
@@ -307,6 +308,23 @@ TEST(PackTest, OperandsThatAreNoImage) {
   std::string holes = Windows("X[y * 3 + r, x + s, c]");
   EXPECT_THAT(Packed(absl::StrReplaceAll(holes, {{"(r, 0, 3)", "(r, 0, 2)"}})),
               Not(HasSubstr("row.image")));
+}
+
+TEST(PackTest, ImagesTakeNoMoreThanSomeMemory) {
+  const auto place = [](int64_t rows) {
+    PackShape shape = {.rows = static_cast<double>(rows * rows),
+                       .columns = 64,
+                       .outer_sums = 9,
+                       .sums = 64,
+                       .last_rows = rows,
+                       .image_elements = static_cast<double>((rows + 2) * (rows + 2) * 64),
+                       .image_step = 64,
+                       .is_known = true};
+    return MakePackPlan(shape, CpuMachine{.vector_bytes = 64, .vector_registers = 32}).row_place;
+  };
+  EXPECT_EQ(place(56), RowPlace::kImage);
+  EXPECT_EQ(place(560), RowPlace::kImage);
+  EXPECT_EQ(place(5600), RowPlace::kPanels);  // 8 GB
 }
 
 // The last two loops of sums are one where a row of memory follows the one before, without elements between them.

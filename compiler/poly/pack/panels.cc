@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/arith/logic.h"
 #include "compiler/ir/affine.h"
 #include "compiler/ir/visit.h"
 
@@ -180,17 +181,11 @@ bool PanelWriter::CanJoinRuns(Expr operand, const SumBlock& block) const {
   }
   if (operand.Is(ExprKind::kSelect)) {
     bool is_convex = true;
-    const auto visit = [&](Expr condition, const auto& self) -> void {
-      if (condition.Is(ExprKind::kAnd)) {
-        self(condition.operand(0), self);
-        self(condition.operand(1), self);
-        return;
-      }
-      is_convex &= condition.Is(ExprKind::kLt) || condition.Is(ExprKind::kLe);
-      for (const Expr side : condition.operands())
+    for (const Expr term : arith::Conjuncts(operand.operand(0))) {
+      is_convex &= term.Is(ExprKind::kLt) || term.Is(ExprKind::kLe);
+      for (const Expr side : term.operands())
         is_convex = is_convex && ir::Linearize(side, {outer.var}).has_value();
-    };
-    visit(operand.operand(0), visit);
+    }
     if (!is_convex || ir::UsesVar(operand.operand(0), loops_.sum.var)) return false;
     operand = operand.operand(1);
   }
