@@ -6,7 +6,7 @@ The headers lie in /usr/include, which the compiler searches anyway; a package's
     caches miss after an upgrade.
 """
 
-_LIBRARY_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"]
+_LIBRARY_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib/llvm-19/lib", "/usr/lib"]
 
 def _identifier(text):
     return "".join([c if c.isalnum() else "_" for c in text.elems()])

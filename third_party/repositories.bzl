@@ -74,7 +74,11 @@ def polynao_repositories():
         name = "debian_isl",
         package = "libisl-dev",
         requires = ["/usr/include/isl/cpp.h"],
-        static_library = "libisl.a",
+    )
+    debian_package(
+        name = "debian_jemalloc",
+        package = "libjemalloc-dev",
+        static_library = "libjemalloc_pic.a",
     )
     debian_package(
         name = "debian_llvm",
@@ -92,6 +96,12 @@ def polynao_repositories():
         name = "debian_png",
         package = "libpng-dev",
         requires = ["/usr/include/png.h"],
+    )
+    debian_package(
+        name = "debian_polly",
+        package = "libpolly-19-dev",
+        requires = ["/usr/lib/llvm-19/include/polly/isl/ctx.h"],
+        static_library = "libPollyISL.a",
     )
     debian_package(
         name = "debian_systemc",

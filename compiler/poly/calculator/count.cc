@@ -4,7 +4,7 @@
 #include <isl/local_space.h>
 #include <isl/mat.h>
 #include <isl/point.h>
-#include <isl/val_gmp.h>
+#include <isl/val.h>
 
 #include <algorithm>
 #include <optional>
@@ -61,8 +61,13 @@ class Counter {
   static absl::Status CheckSize(const QuasiPolynomial& sum);
 
   // An isl number, given.
-  isl_val* Number(Integer integer) const {
-    return isl_val_int_from_gmp(context_, integer.get_mpz_t());
+  isl_val* Number(const Integer& integer) const {
+    const size_t limbs = (mpz_sizeinbase(integer.get_mpz_t(), 2) + 63) / 64;
+    std::vector<uint64_t> magnitude(limbs);
+    mpz_export(magnitude.data(), nullptr, -1, sizeof(uint64_t), 0, 0, integer.get_mpz_t());
+    isl_val* const result =
+        isl_val_int_from_chunks(context_, limbs, sizeof(uint64_t), magnitude.data());
+    return integer < 0 ? isl_val_neg(result) : result;
   }
   // { [fixed] }.
   isl::space Space() const { return isl::manage(isl_space_set_alloc(context_, 0, fixed_)); }
@@ -85,7 +90,10 @@ class Counter {
 Integer NumeratorOf(isl_val* taken) {
   const isl::val value = isl::manage(taken);
   Integer result;
-  isl_val_get_num_gmp(value.get(), result.get_mpz_t());
+  std::vector<uint64_t> limbs(isl_val_n_abs_num_chunks(value.get(), sizeof(uint64_t)));
+  isl_val_get_abs_num_chunks(value.get(), sizeof(uint64_t), limbs.data());
+  mpz_import(result.get_mpz_t(), limbs.size(), -1, sizeof(uint64_t), 0, 0, limbs.data());
+  if (isl_val_is_neg(value.get())) result = -result;
   return result;
 }
 
@@ -175,8 +183,7 @@ absl::StatusOr<bool> Counter::Simplify(Piece& piece) {
   auto matrix = [&](const std::vector<IntegerForm>& forms) {
     isl_mat* result = isl_mat_alloc(context_, forms.size(), columns + 1);
     auto set = [&](int row, int column, Integer value) {
-      result = isl_mat_set_element_val(result, row, column,
-                                       isl_val_int_from_gmp(context_, value.get_mpz_t()));
+      result = isl_mat_set_element_val(result, row, column, Number(value));
     };
     for (size_t row = 0; row < forms.size(); ++row) {
       for (int i = 0; i < columns; ++i) set(row, i, 0);
@@ -524,8 +531,7 @@ IslQuasiPolynomial Counter::ToIsl(const QuasiPolynomial& polynomial,
   const int parameters = isl_space_dim(space.get(), isl_dim_param);
   for (const auto& [monomial, coefficient] : polynomial.terms()) {
     IslQuasiPolynomial term(isl_qpolynomial_val_on_domain(
-        space.copy(),
-        isl_val_from_gmp(context_, coefficient.get_num_mpz_t(), coefficient.get_den_mpz_t())));
+        space.copy(), isl_val_div(Number(coefficient.get_num()), Number(coefficient.get_den()))));
     for (const auto& [factor, power] : monomial) {
       const bool is_parameter = factor < parameters;
       IslQuasiPolynomial value(
