@@ -460,6 +460,10 @@ absl::StatusOr<std::vector<int64_t>> InstructionSet::ResolveParameters(
   return values;
 }
 
+absl::Span<const int> InstructionSet::CostParameters(const Instruction& instruction) const {
+  return PreparedOf(instruction).cost_parameters;
+}
+
 absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, OperandValues values,
                                              absl::Span<const int64_t> parameters) const {
   POLYNAO_CHECK(parameters.size() == parameter_names_.size())
@@ -481,7 +485,7 @@ absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, Ope
                                              const isa::Machine& machine) const {
   // Only what this instruction's cost names is read.
   std::vector<int64_t> parameters(parameter_names_.size());
-  for (const int i : PreparedOf(instruction).cost_parameters) {
+  for (const int i : CostParameters(instruction)) {
     ASSIGN_OR_RETURN(parameters[i], ParameterOf(machine, parameter_names_[i]));
   }
   return Cost(instruction, values, parameters);

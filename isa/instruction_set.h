@@ -206,6 +206,8 @@ class InstructionSet {
   // The names in @cost rows that are no operands, and their values in `machine`.
   const std::vector<std::string>& parameter_names() const { return parameter_names_; }
   absl::StatusOr<std::vector<int64_t>> ResolveParameters(const isa::Machine& machine) const;
+  // Which of them the cost of `instruction` names.
+  absl::Span<const int> CostParameters(const Instruction& instruction) const;
 
   // Bytes that the instruction reads and writes in each memory, from its meaning's loop nest: as a
   // set exact for affine accesses (all rows of the built-in table). Reads of what the instruction

@@ -1,17 +1,42 @@
 #include "compiler/ir/visit.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/ir/externs.h"
 
 namespace polynao::ir {
 namespace {
 
+// The expressions that a visit has met. Most have a handful of nodes, which are compared faster than hashed.
+class Seen {
+ public:
+  // False if it was there.
+  bool Insert(const ExprNode* node) {
+    if (!rest_.empty()) return rest_.insert(node).second;
+    const auto end = first_.begin() + count_;
+    if (std::find(first_.begin(), end, node) != end) return false;
+    if (count_ < first_.size()) {
+      first_[count_++] = node;
+    } else {
+      rest_.insert(first_.begin(), first_.end());
+      rest_.insert(node);
+    }
+    return true;
+  }
+
+ private:
+  std::array<const ExprNode*, 12> first_;
+  size_t count_ = 0;
+  absl::flat_hash_set<const ExprNode*> rest_;  // all of them, when they are more
+};
+
 // Visits the distinct expressions below `root` in post-order, without recursion: generated programs
 // have deep expressions.
 template <typename Visit>
-void PostOrder(Expr root, absl::flat_hash_set<const ExprNode*>& seen, const Visit& visit) {
-  if (!seen.insert(root.node()).second) return;
+void PostOrder(Expr root, Seen& seen, const Visit& visit) {
+  if (!seen.Insert(root.node())) return;
+  if (root.operands().empty()) return visit(root);
   struct Frame {
     Expr expr;
     size_t next;
@@ -21,7 +46,12 @@ void PostOrder(Expr root, absl::flat_hash_set<const ExprNode*>& seen, const Visi
     Frame& top = stack.back();
     if (top.next < top.expr.operands().size()) {
       Expr operand = top.expr.operand(top.next++);
-      if (seen.insert(operand.node()).second) stack.push_back({operand, 0});
+      if (!seen.Insert(operand.node())) continue;
+      if (operand.operands().empty()) {
+        visit(operand);
+      } else {
+        stack.push_back({operand, 0});
+      }
     } else {
       visit(top.expr);
       stack.pop_back();
@@ -32,7 +62,7 @@ void PostOrder(Expr root, absl::flat_hash_set<const ExprNode*>& seen, const Visi
 }  // namespace
 
 void ForEachExpr(Expr root, const std::function<void(Expr)>& visit) {
-  absl::flat_hash_set<const ExprNode*> seen;
+  Seen seen;
   PostOrder(root, seen, visit);
 }
 
@@ -50,7 +80,7 @@ bool AnyStmt(Stmt root, const std::function<bool(Stmt)>& matches) {
 }
 
 void ForEachExprIn(Stmt root, const std::function<void(Expr)>& visit) {
-  absl::flat_hash_set<const ExprNode*> seen;
+  Seen seen;
   ForEachStmt(root, [&](Stmt s) {
     for (Expr e : s.operands()) PostOrder(e, seen, visit);
     if (s.Is(StmtKind::kAllocate)) {

@@ -99,7 +99,10 @@ std::optional<LaneInstructions::Pattern> LaneInstructions::PatternOf(
 
 LaneInstructions::LaneInstructions(const isa::InstructionSet& instructions,
                                    const isa::Machine& machine)
-    : instructions_(instructions), machine_(machine) {
+    : instructions_(instructions),
+      machine_(machine),
+      found_(instructions.parameter_names().size()),
+      parameters_(instructions.parameter_names().size()) {
   for (const isa::Instruction& instruction : instructions.instructions()) {
     std::optional<Pattern> pattern = PatternOf(instruction);
     if (!pattern || !std::isfinite(Cycles(instruction, 1, isa::kVectorGroup))) continue;
@@ -221,24 +224,13 @@ double LaneInstructions::CyclesWith(
 
 double LaneInstructions::Cost(const isa::Instruction& instruction,
                               const std::vector<int64_t>& values) const {
-  const auto [it, is_new] = parameters_.try_emplace(&instruction);
-  std::vector<int64_t>& parameters = it->second;
-  if (is_new) {
-    const std::vector<std::string>& names = instructions_.parameter_names();
-    parameters.resize(names.size());
-    bool has_all = true;
-    ir::ForEachExpr(instruction.cost, [&](Expr e) {
-      if (!e.Is(ExprKind::kVar)) return;
-      const auto name = std::find(names.begin(), names.end(), e.name());
-      if (name == names.end()) return;
-      const int64_t* value = machine_.Find(*name);
-      has_all = has_all && value != nullptr;
-      if (value != nullptr) parameters[name - names.begin()] = *value;
-    });
-    if (!has_all) parameters.clear();
+  for (const int i : instructions_.CostParameters(instruction)) {
+    std::optional<const int64_t*>& found = found_[i];
+    if (!found) found = machine_.Find(instructions_.parameter_names()[i]);
+    if (*found == nullptr) return HUGE_VAL;
+    parameters_[i] = **found;
   }
-  if (parameters.empty() && !instructions_.parameter_names().empty()) return HUGE_VAL;
-  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, values, parameters);
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, values, parameters_);
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 

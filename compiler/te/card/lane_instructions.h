@@ -94,9 +94,10 @@ class LaneInstructions {
   const isa::Machine& machine_;
   std::vector<Pattern> patterns_;
   std::vector<const isa::Instruction*> fills_;
-  // Of each instruction that was asked for, the parameters of the machine that its cost names, in their places among
-  // all: to find them by name takes longer than the cost itself. Empty: the machine lacks one.
-  mutable absl::flat_hash_map<const isa::Instruction*, std::vector<int64_t>> parameters_;
+  // The parameters of the machine that costs name: those looked for (null: the machine lacks it), and their values. To
+  // find one by name takes longer than the cost itself.
+  mutable std::vector<std::optional<const int64_t*>> found_;
+  mutable std::vector<int64_t> parameters_;
   // memcpy by type and target.
   mutable absl::flat_hash_map<std::pair<ir::Type, std::string_view>, const isa::Instruction*>
       copies_;
