@@ -10,12 +10,15 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/opaque_starts.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
 #include "compiler/ir/externs.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "isa/processor/processor.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -242,6 +245,12 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
                                        ? builder.buildO0DefaultPipeline(levels[0])
                                        : builder.buildPerModuleDefaultPipeline(levels[level]);
   passes.run(module, modules);
+  if (level == 0) return;
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    HideStarts(functions.getResult<llvm::LoopAnalysis>(function),
+               functions.getResult<llvm::ScalarEvolutionAnalysis>(function));
+  }
 }
 
 }  // namespace
