@@ -13,7 +13,12 @@ checkout() {
   touch -d "$old" "$root/a source.cc" "$root/nao-demo" "$root"
   touch "$stamp"
 }
-for kind in git plain; do
+kinds='git plain'
+if ! command -v git >/dev/null; then
+  echo "SKIPPED: a checkout of git needs git"
+  kinds=plain
+fi
+for kind in $kinds; do
   checkout $kind
   if [[ $kind == git ]]; then
     git -C "$root" init -q && git -C "$root" add -A
@@ -25,10 +30,12 @@ for kind in git plain; do
   touch -d "$new" "$root/a source.cc"
   expect "${kind}_changed" pass "" has_newer_source "$stamp"
 done
-root=$TEST_TMPDIR/git
-touch -d "$old" "$root/a source.cc"
-touch -d "$new" "$root/result.json"
-expect "what_a_command_wrote" fail "" has_newer_source "$stamp"
-rm "$root/a source.cc"
-expect "removed" pass "" has_newer_source "$stamp"
+if [[ $kinds == git* ]]; then
+  root=$TEST_TMPDIR/git
+  touch -d "$old" "$root/a source.cc"
+  touch -d "$new" "$root/result.json"
+  expect "what_a_command_wrote" fail "" has_newer_source "$stamp"
+  rm "$root/a source.cc"
+  expect "removed" pass "" has_newer_source "$stamp"
+fi
 finish
