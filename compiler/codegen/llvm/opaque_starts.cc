@@ -26,14 +26,17 @@ bool ComputesAddress(const Instruction& i) {
          (llvm::isa<llvm::BinaryOperator>(i) && i.getType()->isIntegerTy());
 }
 
-llvm::SmallSetVector<Instruction*, 16> StartsOf(const llvm::Loop& loop) {
+// Without vectors of addresses, of which LLVM knows no sums.
+llvm::SmallSetVector<Instruction*, 16> StartsOf(const llvm::Loop& loop,
+                                                llvm::ScalarEvolution& evolution) {
   llvm::SmallSetVector<Instruction*, 16> starts;
   for (llvm::BasicBlock* block : loop.blocks()) {
     for (const Instruction& i : *block) {
       if (!ComputesAddress(i)) continue;
       for (Value* operand : i.operands()) {
         auto* start = llvm::dyn_cast<Instruction>(operand);
-        if (start != nullptr && !loop.contains(start) && ComputesAddress(*start)) {
+        if (start != nullptr && !loop.contains(start) && ComputesAddress(*start) &&
+            evolution.isSCEVable(start->getType())) {
           starts.insert(start);
         }
       }
@@ -70,7 +73,8 @@ llvm::SmallVector<Group> GroupsOf(llvm::ArrayRef<Instruction*> starts,
 void HideStartsOf(const llvm::Loop& loop, llvm::ScalarEvolution& evolution) {
   llvm::BasicBlock* before = loop.getLoopPreheader();
   if (before == nullptr) return;
-  const llvm::SmallVector<Group> groups = GroupsOf(StartsOf(loop).getArrayRef(), evolution);
+  const llvm::SmallVector<Group> groups =
+      GroupsOf(StartsOf(loop, evolution).getArrayRef(), evolution);
   if (groups.size() > kMostStarts) return;
   llvm::IRBuilder<> builder(before->getTerminator());
   const auto replace = [&](Instruction* start, Value* by) {
