@@ -84,12 +84,16 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
     at = next;
     break;
   }
-  absl::StatusOr<ir::Function> function = group->Build(schedules[at].choice);
-  if (!function.ok()) return function.status();
-  const auto with_function = [&](const absl::Status& error) {
+  const auto with_choice = [&](const absl::Status& error) {
     std::string text = StrCat(error.message(), "\nschedule ", at);
     for (const auto& [name, value] : schedules[at].choice) StrAppend(&text, " ", name, "=", value);
-    return absl::Status(error.code(), StrCat(text, "\n", ir::Print(*function)));
+    return absl::Status(error.code(), text);
+  };
+  absl::StatusOr<ir::Function> function = group->Build(schedules[at].choice);
+  if (!function.ok()) return with_choice(function.status());
+  const auto with_function = [&](const absl::Status& error) {
+    return absl::Status(error.code(),
+                        StrCat(with_choice(error).message(), "\n", ir::Print(*function)));
   };
   const ir::Function written = *function;
   const absl::Status status = RunPasses(*function, *PipelineFor(target), target);
@@ -135,10 +139,18 @@ void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsi
   const std::vector<ir::Tensor> inputs = Inputs(y, seed, ir::Values::kAll);
   const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs, by_vector);
-  // Single elements of weights that are turned around take whole groups of lanes each. And a schedule that is not the
-  // first may need more than its cost model says, where a tile is a part of a row whose place Lower does not see: users
-  // get the next one then.
+  absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs, by_vector);
+  // A schedule may need more than its cost model says, where a tile is a part of a row whose place Lower does not see:
+  // users get the next one then.
+  constexpr size_t kMostFailures = 100;
+  const auto is_too_large = [&result] {
+    return absl::IsResourceExhausted(result.status()) &&
+           absl::StartsWith(result.status().message(), "pass storage: ");
+  };
+  for (size_t next = 1; choice == 0 && is_too_large() && next < kMostFailures; ++next) {
+    result = OnCard(y, machine, next, inputs, by_vector);
+  }
+  // Single elements of weights that are turned around take whole groups of lanes each.
   const bool is_estimate = choice != 0 && absl::IsResourceExhausted(result.status());
   if (is_estimate || absl::StrContains(result.status().message(), "values are live at once") ||
       absl::StrContains(result.status().message(), "its smallest tile does not fit")) {

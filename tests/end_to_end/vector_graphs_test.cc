@@ -189,6 +189,30 @@ class RandomGraph {
   std::string text_;
 };
 
+// A row that is repeated for the rows of a reduction in parts is made where the parts are: in each of them.
+TEST(VectorGraphsTest, RepeatedRowsOfAReductionInParts) {
+  const isa::Machine machine = TestMachine("mlu270", {"core.nmem_kib=128", "card.clusters=2"});
+  for (const Shape& other : {Shape{64}, Shape{}}) {
+    SCOPED_TRACE(other.size());
+    Graph g("parts");
+    const Tensor x = g.Placeholder("X0", {7, 64}, Type::kF16);
+    const Tensor y = g.Placeholder("X1", other, Type::kF16);
+    const Tensor lanes = g.Compute("T", {7, 64}, [&](const Axes& at) -> Expr {
+      const Expr factor = y(Axes(at.end() - static_cast<ptrdiff_t>(other.size()), at.end()));
+      return x(at) * factor - x(at);
+    });
+    const te::ReduceAxis r = g.ReduceAxisOf("r", 7);
+    const Tensor most = g.Compute(
+        "M", {64}, [&](const Axes& at) { return te::ReduceMax(lanes(Axes{r, at[0]}), r); });
+    const Tensor result = g.Compute("Y", {64}, [&](const Axes& at) { return most(at) + most(at); });
+    Exceptions exceptions;
+    for (size_t choice = 0; choice < 40; ++choice) {
+      SCOPED_TRACE(choice);
+      MustAgree(result, machine, choice, /*seed=*/1, exceptions);
+    }
+  }
+}
+
 TEST(VectorGraphsTest, RandomGraphs) {
   ForRandomSeeds(120, /*scalar_rate=*/3, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =

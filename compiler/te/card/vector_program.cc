@@ -296,7 +296,7 @@ std::pair<Tensor, std::vector<size_t>> VectorGroup::Builder::Repeat(size_t i, si
   extras_.push_back({.tensor = rows,
                      .reduction = source.in_loop ? node.reduction : -1,
                      .is_same = source.in_loop ? placed.is_same : source.is_same,
-                     .is_parted = source.in_loop && node.reduction >= 0});
+                     .is_parted = node.reduction >= 0});
   return {rows, order};
 }
 
