@@ -163,6 +163,33 @@ class RandomGraph {
   std::vector<Tensor> tensors_;
 };
 
+// What the analyzer makes of the whole value, within its limit of steps, it makes something else of, and so on.
+TEST(CardGraphsTest, ValuesThatAreNotSimplifiedAtOnce) {
+  Graph g("long");
+  const Tensor x0 = g.Placeholder("X0", {}, Type::kI16), x1 = g.Placeholder("X1", {}, Type::kI16);
+  const Tensor x2 = g.Placeholder("X2", {64, 16}, Type::kI16);
+  const Expr a = x0(Axes()), b = x1(Axes());
+  const auto i16 = [&](int64_t value) { return g.context().Const(Type::kI16, value); };
+  const Expr none = i16(0);
+  const Tensor t0 = g.Compute("T0", {64, 16}, [&](const Axes& at) -> Expr {
+    const Expr c = x2(at);
+    return ir::Max(a, b) * (a - -2) - ir::Max(c + b, none) + (ir::Max(c * b, c) + ir::Max(b, c));
+  });
+  const Tensor t1 =
+      g.Compute("T1", {64, 16}, [&](const Axes& at) -> Expr { return x2(at) * x2(at); });
+  const Tensor t2 = g.Compute("T2", {16}, [&](const Axes&) -> Expr {
+    return ir::Max(none, i16(2)) + ir::Max(a, none) + ir::Min(ir::Max(b, none), b * none) +
+           b * ir::Max(i16(3) + a, none);
+  });
+  const Tensor y = g.Compute("Y", {64, 16}, [&](const Axes& at) -> Expr {
+    const Expr c = x2(at), t = t0(at);
+    return ir::Min(t2(at[1]) + t1(at) + (b + -1) - c,
+                   ir::Min(ir::Min(ir::Max(t, none), c - t), t1(at) * ir::Max(c, i16(-2))));
+  });
+  Exceptions exceptions;
+  MustAgree(y, TestMachine("mlu270"), /*choice=*/0, /*seed=*/1, exceptions);
+}
+
 TEST(CardGraphsTest, RandomElementwiseGraphs) {
   ForRandomSeeds(150, /*scalar_rate=*/0, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =

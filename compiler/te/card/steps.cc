@@ -262,16 +262,18 @@ class Cutter {
 
   // ---- steps
 
-  absl::StatusOr<size_t> AddValue(Expr e, const Place& place) {
+  // `is_simple`: `e` is what Analyzer::Simplify returned. It would not return every such `e` as it is: within its limit
+  // of steps it takes apart only a part of a long sum, and another part of what comes out.
+  absl::StatusOr<size_t> AddValue(Expr e, const Place& place, bool is_simple = false) {
     if (const auto it = elements_.find(e); it != elements_.end()) return it->second;
     if (e.Is(ExprKind::kLoad)) return AddLoad(e, place);
     const auto key = std::make_tuple(e.id(), place.operation, place.dimensions);
     if (const auto it = values_.find(key); it != values_.end()) return it->second;
     // In the form that the passes make of it, which is the form that instructions are found in.
-    const Expr simple = arith::Analyzer(context_).Simplify(e, arith::Mode::kData);
+    const Expr simple = is_simple ? e : arith::Analyzer(context_).Simplify(e, arith::Mode::kData);
     absl::StatusOr<size_t> step;
     if (simple != e) {
-      step = AddValue(simple, place);
+      step = AddValue(simple, place, /*is_simple=*/true);
     } else {
       const Expr canonical = LaneForm(e);
       step = CutValue(canonical, place);
