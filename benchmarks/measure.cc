@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "benchmarks/busy_cores.h"
 #include "benchmarks/provenance.h"
 #include "cases/schedule.h"
 #include "compiler/ir/float_rules.h"
@@ -66,6 +67,7 @@ absl::Status AddRows(const std::vector<SuiteRow>& rows, const RowsSettings& sett
                      std::chrono::steady_clock::time_point start,
                      absl::FunctionRef<absl::StatusOr<ComparisonRow>(size_t row)> run,
                      Comparison& result) {
+  const BusyCores busy;
   double seconds_before = 0;
   if (settings.known) {
     RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
