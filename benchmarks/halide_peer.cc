@@ -94,7 +94,13 @@ absl::Status HalidePeer::SetInputs(absl::Span<const ir::Tensor* const> inputs) {
 
 absl::StatusOr<HalideTimes> HalidePeer::Time(const Run& run, ir::Tensor& output) const {
   const std::string file = folder_.File("output.raw");
-  std::vector<std::string> command = {python_,
+  // What third_party/jemalloc does for code of this compiler: what is freed is kept, and pages are large.
+  constexpr char kTunables[] =
+      "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:"
+      "glibc.malloc.trim_threshold=4294967295";
+  std::vector<std::string> command = {"env",
+                                      kTunables,
+                                      python_,
                                       folder_.File("halide_pipelines.py"),
                                       "--json",
                                       StrCat("--pipeline=", run.pipeline),
