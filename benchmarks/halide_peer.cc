@@ -98,7 +98,7 @@ absl::StatusOr<HalideTimes> HalidePeer::Time(const Run& run, ir::Tensor& output)
   constexpr char kTunables[] =
       "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:"
       "glibc.malloc.trim_threshold=4294967295";
-  std::vector<std::string> command = {"env",
+  std::vector<std::string> command = {"/usr/bin/env",
                                       kTunables,
                                       python_,
                                       folder_.File("halide_pipelines.py"),
