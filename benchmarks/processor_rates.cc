@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "benchmarks/busy_cores.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
 
 namespace polynao::benchmarks {
@@ -104,8 +105,12 @@ poly::CpuRates MeasureProcessor(int threads, int64_t bytes) {
   if (bytes <= 0) bytes = BytesBeyondCaches();
   poly::CpuRates rates = {.threads = threads, .clock_hz = ClockHz()};
   const std::vector<uint64_t> words(static_cast<size_t>(bytes) / sizeof(uint64_t), 1);
-  rates.bytes_of_one = BytesPerSecond(words, 1);
-  rates.bytes_of_all = threads > 1 ? BytesPerSecond(words, threads) : rates.bytes_of_one;
+  {
+    // Not for starts of threads: a core that sleeps is a part of what they take.
+    const BusyCores busy;
+    rates.bytes_of_one = BytesPerSecond(words, 1);
+    rates.bytes_of_all = threads > 1 ? BytesPerSecond(words, threads) : rates.bytes_of_one;
+  }
   rates.start_seconds = StartSeconds(threads);
   return rates;
 }
