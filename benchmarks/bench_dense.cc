@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/elapsed.h"
 #include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -34,12 +35,6 @@
 
 namespace polynao::benchmarks {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Of the largest value: sums of products in another order.
 constexpr double kTolerance = 1e-4;

@@ -3,24 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "benchmarks/busy_cores.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
 
 namespace polynao::benchmarks {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 template <typename F>
 double Seconds(const F& f) {
   const Clock::time_point start = Clock::now();
   f();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return SecondsSince(start);
 }
 
 // A chain of multiplications, of which each waits for the one before.

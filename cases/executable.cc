@@ -1,12 +1,12 @@
 #include "cases/executable.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -19,12 +19,6 @@
 
 namespace polynao::cases {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 constexpr size_t kPage = 4096;
 

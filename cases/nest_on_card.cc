@@ -1,11 +1,11 @@
 #include "cases/nest_on_card.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "base/elapsed.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cases/machines.h"
@@ -24,12 +24,6 @@
 
 namespace polynao::cases {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Errors: tensors that the card's memory does not hold.
 absl::Status CheckGmem(const ir::Function& function, const isa::Machine& machine) {

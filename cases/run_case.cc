@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_format.h"
+#include "base/elapsed.h"
 #include "base/median.h"
 #include "base/status.h"
 #include "cases/build.h"
@@ -27,13 +27,8 @@
 namespace polynao::cases {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using kernels::Operator;
 using kernels::OperatorCase;
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Gives tensors the shapes of a function's parameters, which have as many elements.
 absl::Status ShapeLikeParameters(const ir::Function& function, std::vector<ir::Tensor>& tensors) {
