@@ -1,7 +1,7 @@
 // Loops whose iterations run side by side, each in a lane of vectors.
 //
 // Every expression becomes either a scalar, if all lanes agree, or a vector. A load or store with a constant step from
-// lane to lane goes to memory in whole vectors, and shuffles put the elements in their lanes; others gather
+// lane to lane goes to memory in whole vectors, and shuffles put the elements in their lanes; others permute or gather
 // (emit_vector_memory.cc). Conditions that differ from lane to lane become masks. A loop whose iterations can run twice
 // ends with a vector that begins early, so that it needs no code for what is left over.
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/arith/order.h"
 #include "compiler/codegen/llvm/emitter.h"
@@ -164,7 +165,8 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
   }
   if (streams) {
     const int64_t bytes = std::min(kFewestStreamed, options_.stream_bytes);
-    const int64_t fewest = bytes / ir::ByteSize(stream.store.buffer()->type);
+    const int64_t step = *SlopeIn(analyzer_.Form(stream.store.indices().back()), s.var());
+    const int64_t fewest = CeilDiv(bytes, step * ir::ByteSize(stream.store.buffer()->type));
     stream.is_long = b_.CreateICmpSGE(b_.CreateNSWSub(end, begin), b_.getInt64(fewest));
   }
   BasicBlock* before = b_.GetInsertBlock();

@@ -210,6 +210,7 @@ class Emitter {
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
+  absl::StatusOr<llvm::Value*> PermuteRow(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   llvm::Value* GatherNarrow(ir::Buffer buffer, const Place& place, llvm::Value* mask);
   llvm::Value* LoadRun(ir::Buffer buffer, llvm::Value* first, unsigned offset);
   llvm::Value* LoadSteps(ir::Buffer buffer, llvm::Value* first, int64_t stride);

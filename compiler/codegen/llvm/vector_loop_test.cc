@@ -65,7 +65,8 @@ struct Body {
   bool is_vector = true;  // whether it runs in vectors
 };
 
-// Statements of a loop over i, with arrays A, B of 4 N + 8 elements of type T, M of 64 x (N + 1), and I of i32.
+// Statements of a loop over i, with arrays A, B of 4 N + 8 elements of type T, M of 64 x (N + 1), R, S and L of 4 rows
+// of 7, 16 and 27, and I of i32.
 const std::vector<Body>& Bodies() {
   static const auto* const bodies = new std::vector<Body>({
       {"copy", "B[i] = A[i]"},
@@ -102,6 +103,12 @@ const std::vector<Body>& Bodies() {
       {"uniform choice", "B[i] = select(n < 3, A[i], s)"},
       {"gather", "B[i] = A[min(max(I[i], 0), N)]"},
       {"gather in a matrix", "B[i] = M[min(max(I[i], 0), 63), i]"},
+      {"row", "B[i] = R[3, I[i] % 7] + R[n % 4, i % 7]"},
+      {"row of a vector", "B[i] = S[3, I[i] % 16] * S[0, 15 - I[i] % 16]"},
+      {"row of two vectors", "B[i] = L[3, I[i] % 27] + L[I[0] % 4, (I[i] % 27 + 1) % 27]"},
+      {"row, of some", "if (A[i] < s) { B[i] = S[i % 4, I[i] % 16] + S[3, I[i] % 16] }"},
+      {"row in place", "R[2, 0] = s B[i] = R[2, I[i] % 7]", false},
+      {"rows", "B[i] = S[I[i] % 4, I[i] / 4 % 16]"},
       {"let", "let j: i64 = i * 2 let x: T = A[j] B[i] = x + A[j + 1] + x"},
       {"inner loop", "B[i] = s for (k: i64, 0, 5) { B[i] = B[i] + A[i + k] }"},
       {"inner loops of stores", "for (k: i64, 0, 3) { B[i * 2] = A[i + k] B[i * 2 + 1] = A[k] }"},
@@ -148,8 +155,9 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
 Function FunctionWith(const std::string& code, const std::string& type, int64_t count) {
   const int64_t n = count < 0 ? 40 : count;
   std::string text = StrCat(
-      "func f(A: T[4 * N + 8] in, B: T[4 * N + 8], D: T[4 * N + 8], M: T[64, N + 1], I: i32[N + 1] "
-      "in, W: i64[N + 1], F: i1[N + 1], s: T, n: i64) { ",
+      "func f(A: T[4 * N + 8] in, B: T[4 * N + 8], D: T[4 * N + 8], M: T[64, N + 1], R: T[4, 7], "
+      "S: T[4, 16], "
+      "L: T[4, 27], I: i32[N + 1] in, W: i64[N + 1], F: i1[N + 1], s: T, n: i64) { ",
       count < 0 ? "vectorize (i: i64, 0, min(n, 40)) { " : "vectorize (i: i64, 0, N) { ", code,
       " } }");
   text = Replaced(Replaced(std::move(text), "T", type), "N", StrCat(n));
@@ -280,6 +288,10 @@ TEST(VectorLoopTest, WhatGoesPastTheCaches) {
   EXPECT_TRUE(
       streams(StrCat("func f(A: f32[2000000] in, B: f32[2, 2000000]) { parallel (j: i64, 0, 2) { ",
                      "vectorize (i: i64, 0, 2000000) { B[j, i] = A[i] } } }")));
+  // 6 KB, of which each of 768 iterations stores two elements.
+  EXPECT_TRUE(
+      streams("func f(A: f32[768] in, B: f32[2000, 1536]) { vectorize (i: i64, 0, 768) { "
+              "B[5, i * 2] = A[i] B[5, i * 2 + 1] = A[i] } }"));
   EXPECT_FALSE(streams(
       "func f(A: f32[200] in, B: f32[200]) { vectorize (i: i64, 0, 200) { B[i] = A[i] } }"));
   EXPECT_FALSE(

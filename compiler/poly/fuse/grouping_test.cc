@@ -215,5 +215,23 @@ TEST(GroupingTest, SumsOfFewTermsStayInRegisters) {
   EXPECT_THAT(Fused(text(6), Tiles({4, 8})).text, Not(HasSubstr("unroll (")));
 }
 
+// Two elements are stored with each that is read, where it says: the loop over them is the innermost, and unrolled.
+TEST(GroupingTest, WhatIsStoredWhereTheDataSaysIsReadOnce) {
+  const auto text = [](int copies, const std::string& read) {
+    return StrCat("func f(a: i32[2, 20, 20] in, y: i32[20, 20] out) {\n  allocate h: i32[", copies,
+                  ", 20, 8]\n  for (c, 0, ", copies,
+                  ") { for (i, 0, 20) { for (z, 0, 8) { h[c, i, z] = 0 } } }\n  for (c, 0, ",
+                  copies, ") { for (i, 0, 20) { for (j, 0, 20) { h[c, i, ", read,
+                  " % 8] = h[c, i, ", read, " % 8] + 1 } } }\n",
+                  Nest("y", 20, 20, "h[0, i, j % 8] + h[1, i, 7]"), "}\n");
+  };
+  const auto is_unrolled = [&](int copies, const std::string& read) {
+    return Fused(text(copies, read), Tiles({4, 0})).text.find("unroll (") != std::string::npos;
+  };
+  EXPECT_TRUE(is_unrolled(2, "a[0, i, j]"));
+  EXPECT_FALSE(is_unrolled(9, "a[0, i, j]"));
+  EXPECT_FALSE(is_unrolled(2, "a[c, i, j]"));
+}
+
 }  // namespace
 }  // namespace polynao::poly

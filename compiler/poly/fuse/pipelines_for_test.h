@@ -81,6 +81,21 @@ inline const std::map<std::string, std::string>& PipelinesForTest() {
        "  } } } }\n"
        "  for (i, 0, 24) { for (j, 0, 16) { y[i, j] = h[i / 4, j / 4, (a[i, j] % 4 + 4) % 4] } }\n"
        "}\n"},
+      // Two histograms of the same elements, one with weights.
+      {"two_histograms",
+       "func f(a: i32[24, 16] in, y: i32[24, 16] out) {\n"
+       "  allocate h: i32[2, 6, 4, 4]\n"
+       "  for (c, 0, 2) { for (i, 0, 6) { for (j, 0, 4) { for (z, 0, 4) { h[c, i, j, z] = 0 } } } "
+       "}\n"
+       "  for (c, 0, 2) { for (i, 0, 6) { for (j, 0, 4) { for (p, 0, 4) { for (q, 0, 4) {\n"
+       "    h[c, i, j, (a[i * 4 + p, j * 4 + q] % 4 + 4) % 4] = h[c, i, j, (a[i * 4 + p, j * 4 + "
+       "q] "
+       "% 4 + 4) % 4] + select(c == 0, a[i * 4 + p, j * 4 + q], 1)\n"
+       "  } } } } }\n"
+       "  for (i, 0, 24) { for (j, 0, 16) { y[i, j] = h[0, i / 4, j / 4, (a[i, j] % 4 + 4) % 4] * "
+       "3 "
+       "+ h[1, i / 4, j / 4, (a[i, j] % 4 + 4) % 4] } }\n"
+       "}\n"},
       // Read by two others; stored in two pieces, with a border of zeros.
       {"shared",
        "func f(a: f32[20, 20] in, y: f32[18, 18] out, z: f32[18, 18] out) {\n"

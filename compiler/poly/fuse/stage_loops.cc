@@ -21,6 +21,8 @@ using Node = isl::schedule_node;
 
 // Terms of a sum whose loops are unrolled.
 constexpr int64_t kMostTerms = 32;
+// Elements that a statement stores with each one that it reads, whose loops are unrolled.
+constexpr int64_t kMostCopies = 8;
 
 isl::union_map Between(const Stage& stage, const Statement& a, const Statement& b) {
   return stage.pairs.intersect_domain(a.domain.to_union_set())
@@ -69,6 +71,20 @@ Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, Loop
   return node.insert_mark(name);
 }
 
+// The values of an iterator, whatever those of others are; nothing if their ends are no constants.
+struct Values {
+  isl::val least, most;
+  int64_t count() const {
+    return isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1;
+  }
+};
+std::optional<Values> ValuesOf(const Statement& s, int iterator) {
+  Values values = {isl::manage(isl_set_dim_min_val(s.domain.copy(), iterator)),
+                   isl::manage(isl_set_dim_max_val(s.domain.copy(), iterator))};
+  if (!values.least.is_int() || !values.most.is_int()) return std::nullopt;
+  return values;
+}
+
 // The iterators of a sum of few terms that number the terms, if the number is the same for each element: 3 * 3 in
 //   c[i, j] = c[i, j] + a[i + p, j + q] * w[p, q]
 // Their loops go inside of those over elements then, and are unrolled, so that each element stays in a register. Empty
@@ -93,18 +109,44 @@ std::vector<int> FewTerms(const Stage& stage, const Statement& s) {
       if (!IsParallel(stage, {&s}, Coordinate(domain, position).at(0))) return {};
       continue;
     }
-    const isl::val least = isl::manage(isl_set_dim_min_val(s.domain.copy(), position));
-    const isl::val most = isl::manage(isl_set_dim_max_val(s.domain.copy(), position));
-    if (!least.is_int() || !most.is_int()) return {};
-    const int64_t extent = isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1;
-    if (extent > kMostTerms || (count *= extent) > kMostTerms) return {};
+    const std::optional<Values> values = ValuesOf(s, position);
+    if (!values || values->count() > kMostTerms) return {};
+    count *= values->count();
+    if (count > kMostTerms) return {};
     isl_set* any = isl_set_eliminate(box.copy(), isl_dim_set, static_cast<unsigned>(i), 1);
-    any = isl_set_lower_bound_val(any, isl_dim_set, static_cast<unsigned>(i), least.copy());
-    any = isl_set_upper_bound_val(any, isl_dim_set, static_cast<unsigned>(i), most.copy());
+    any = isl_set_lower_bound_val(any, isl_dim_set, static_cast<unsigned>(i), values->least.copy());
+    any = isl_set_upper_bound_val(any, isl_dim_set, static_cast<unsigned>(i), values->most.copy());
     box = isl::manage(any);
     terms.push_back(position);
   }
   return box.is_equal(s.domain) ? terms : std::vector<int>{};
+}
+
+// The iterators of few iterations that read nothing but what a statement stores, where the data says: c in
+//   histogram[c, bin[i]] = histogram[c, bin[i]] + select(c == 0, weight[i], 1)
+// Their loops go inside of all others and are unrolled, so that each bin and weight is read once.
+std::vector<int> FewCopies(const Stage& stage, const Statement& s) {
+  std::vector<int> copies;
+  const auto store = std::find_if(s.accesses.begin(), s.accesses.end(), [](const Access& access) {
+    return access.is_write && access.indices.empty();
+  });
+  if (s.is_opaque || store == s.accesses.end()) return copies;
+  int64_t count = 1;
+  for (size_t i = 0; i < s.iterators.size(); ++i) {
+    const int position = static_cast<int>(i);
+    const bool is_read = std::any_of(s.accesses.begin(), s.accesses.end(), [&](const Access& a) {
+      return a.buffer != store->buffer &&
+             (a.indices.empty() ||
+              std::any_of(a.indices.begin(), a.indices.end(),
+                          [&](ir::Expr index) { return ir::UsesVar(index, s.iterators[i]); }));
+    });
+    const std::optional<Values> values = ValuesOf(s, position);
+    if (is_read || !values || count * values->count() > kMostCopies) continue;
+    if (!IsParallel(stage, {&s}, Coordinate(s.domain.to_union_set(), position).at(0))) continue;
+    copies.push_back(position);
+    count *= values->count();
+  }
+  return copies;
 }
 
 Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
@@ -116,6 +158,7 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
   const int vector = VectorIterator(stage, s);
   std::vector<int> terms;
   if (vector >= 0) terms = FewTerms(stage, s);
+  if (terms.empty()) terms = FewCopies(stage, s);
   const auto is_term = [&](int i) {
     return std::find(terms.begin(), terms.end(), i) != terms.end();
   };
@@ -124,8 +167,9 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
   for (int i = 0; i < static_cast<int>(s.iterators.size()); ++i) {
     if (i != vector && !is_term(i)) order.push_back(i);
   }
+  const size_t loops_around = order.size() + (vector >= 0 ? 1 : 0);
   for (size_t k = terms.size(); k-- > 0;) {
-    const int depth = around + DepthOf(leaf) + static_cast<int>(order.size() + 1 + k);
+    const int depth = around + DepthOf(leaf) + static_cast<int>(loops_around + k);
     leaf = leaf.insert_partial_schedule(Members(*loops, {terms[k]}));
     leaf = WithMark(leaf, {.kind = ir::ForKind::kUnroll, .depth = depth}, marks);
   }
@@ -134,7 +178,7 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
     const int depth = around + DepthOf(leaf) + static_cast<int>(order.size()) - 1;
     leaf = WithMark(leaf, {.kind = ir::ForKind::kVectorize, .depth = depth}, marks);
   }
-  return leaf.insert_partial_schedule(Members(*loops, order));
+  return order.empty() ? leaf : leaf.insert_partial_schedule(Members(*loops, order));
 }
 
 }  // namespace
