@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/module_parts.h"
 #include "compiler/codegen/llvm/opaque_starts.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
 #include "compiler/ir/externs.h"
@@ -20,6 +22,8 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -52,6 +56,12 @@ void InitializeLlvm() {
     POLYNAO_CHECK(option != llvm::cl::getRegisteredOptions().end())
         << "this LLVM can not keep the order of float sums in vectorised loops";
     static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(false);
+    // This pass moves what scalar code computes for masks to their registers. Of long functions it takes a quarter of
+    // the time behind the optimizer, and code of vector loops has little of that.
+    option = llvm::cl::getRegisteredOptions().find("disable-x86-domain-reassignment");
+    if (option != llvm::cl::getRegisteredOptions().end()) {
+      static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+    }
   });
 }
 
@@ -142,6 +152,11 @@ void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
   POLYNAO_CHECK(info->getSeverity() != llvm::DS_Error) << "LLVM rejects what was emitted";
 }
 
+void IgnoreDiagnosticsIn(llvm::LLVMContext& context) {
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo* info, void* data) { IgnoreDiagnostic(info, data); });
+}
+
 // Whether emitted code may call a library function of that name, so that an exported function must
 // not have it: what LLVM knows of the C library (it makes memset of loops), memory, threads.
 bool IsLibrarySymbol(std::string_view name, const llvm::Triple& triple) {
@@ -185,8 +200,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                                                          const Target& target, bool is_exported,
                                                          llvm::LLVMContext* context,
                                                          std::vector<std::string>* failures) {
-  context->setDiagnosticHandlerCallBack(
-      [](const llvm::DiagnosticInfo* info, void* data) { IgnoreDiagnostic(info, data); });
+  IgnoreDiagnosticsIn(*context);
   auto module = std::make_unique<llvm::Module>("polynao", *context);
   module->setTargetTriple(target.machine->getTargetTriple().str());
   module->setDataLayout(target.machine->createDataLayout());
@@ -253,6 +267,47 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
   }
 }
 
+// Object code of each module, compiled side by side, each in a context and by a target machine of its own.
+absl::StatusOr<std::vector<std::unique_ptr<llvm::MemoryBuffer>>> ObjectsOf(
+    const std::vector<std::unique_ptr<llvm::Module>>& parts, int level,
+    const JITTargetMachineBuilder& builder) {
+  using Object = llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>;
+  const auto compile = [&](llvm::StringRef bitcode) -> Object {
+    llvm::LLVMContext context;
+    IgnoreDiagnosticsIn(context);
+    auto module = llvm::parseBitcodeFile(llvm::MemoryBufferRef(bitcode, "part"), context);
+    if (!module) return module.takeError();
+    auto machine = JITTargetMachineBuilder(builder).createTargetMachine();
+    if (!machine) return machine.takeError();
+    Optimize(**module, level, machine->get());
+    return llvm::orc::SimpleCompiler(**machine)(**module);
+  };
+  std::vector<std::optional<Object>> compiled(parts.size());
+  std::vector<llvm::SmallVector<char, 0>> texts(parts.size());
+  std::vector<std::thread> others;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    llvm::raw_svector_ostream stream(texts[i]);
+    llvm::WriteBitcodeToFile(*parts[i], stream);
+  }
+  const auto run = [&](size_t i) {
+    compiled[i].emplace(compile(llvm::StringRef(texts[i].data(), texts[i].size())));
+  };
+  for (size_t i = 1; i < parts.size(); ++i) others.emplace_back(run, i);
+  if (!parts.empty()) run(0);
+  for (std::thread& other : others) other.join();
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  absl::Status status;
+  for (std::optional<Object>& object : compiled) {
+    if (*object) {
+      objects.push_back(std::move(**object));
+    } else {
+      status.Update(ToStatus(object->takeError()));
+    }
+  }
+  if (!status.ok()) return status;
+  return objects;
+}
+
 }  // namespace
 
 struct CompiledFunction::Code {
@@ -306,7 +361,14 @@ absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
   ASSIGN_OR_RETURN(
       std::unique_ptr<llvm::Module> module,
       EmitModule(emitted, options, target, /*is_exported=*/false, context.get(), &code->failures));
-  Optimize(*module, options.optimization_level, target.machine.get());
+  const size_t threads = options.compile_threads > 0 ? static_cast<size_t>(options.compile_threads)
+                                                     : std::thread::hardware_concurrency();
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  if (threads > 1) {
+    const std::vector<std::unique_ptr<llvm::Module>> parts = ModuleParts(*module, threads);
+    ASSIGN_OR_RETURN(objects, ObjectsOf(parts, options.optimization_level, *target.builder));
+  }
+  if (objects.empty()) Optimize(*module, options.optimization_level, target.machine.get());
 
   // LLJIT would make two more target machines, which takes as long as a small function.
   llvm::orc::LLJITBuilder builder;
@@ -327,9 +389,14 @@ absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
           code->jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(runtime)))) {
     return ToStatus(std::move(error));
   }
-  if (auto error = code->jit->addIRModule(
-          llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
-    return ToStatus(std::move(error));
+  for (std::unique_ptr<llvm::MemoryBuffer>& object : objects) {
+    if (auto error = code->jit->addObjectFile(std::move(object))) return ToStatus(std::move(error));
+  }
+  if (objects.empty()) {
+    if (auto error = code->jit->addIRModule(
+            llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
+      return ToStatus(std::move(error));
+    }
   }
   std::vector<std::unique_ptr<CompiledFunction>> result;
   for (size_t i = 0; i < functions.size(); ++i) {

@@ -33,6 +33,8 @@ struct LlvmOptions {
   bool checks = false;
   // Threads of a parallel loop; 0: as many as the machine runs at once.
   int threads = 0;
+  // Threads that compile a function for this process, if it is long; 0: as many as the machine runs at once.
+  int compile_threads = 0;
   // A CPU's name as LLVM knows it ("x86-64-v3", "sapphirerapids"); empty: this machine's.
   std::string cpu = {};
   // Vectors as wide as the machine has them. LLVM by itself keeps to 256 bits on processors with AVX-512, since early

@@ -140,6 +140,59 @@ TEST(LlvmTest, ParallelLoops) {
   }
 }
 
+// Bodies of parallel loops, an extern function that they call, and a check in one of them.
+TEST(LlvmTest, LongFunctionsAreCompiledInParts) {
+  std::string text =
+      "extern pure func twice(x: f32) -> f32 = x * 2.0\n"
+      "func f(A: f32[64] in, B: f32[5, 64], n: i32) {\n";
+  for (int loop = 0; loop < 5; ++loop) {
+    StrAppend(&text, "  parallel (i, 0, 64) {\n");
+    for (int k = 0; k < 40; ++k) {
+      StrAppend(&text, "    B[", loop, ", i] = B[", loop, ", i] * 3.0 + twice(A[(i + ",
+                k * 5 + loop, ") % 64])\n");
+    }
+    StrAppend(&text, "    B[", loop, ", i + n] = 1.0\n  }\n");
+  }
+  const ir::Function f = Parse(text + "}\n");
+  for (const int threads : {1, 2, 3, 16}) {
+    const LlvmOptions options{
+        .optimization_level = 1, .checks = true, .threads = 1, .compile_threads = threads};
+    auto compiled = Compile(f, options);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    Tensor a(Type::kF32, {64}), b(Type::kF32, {5, 64}), expected(Type::kF32, {5, 64});
+    for (int i = 0; i < 64; ++i) a.SetValue(i, i);
+    ASSERT_TRUE(
+        ir::Interpret(f, {Argument::Of(&a), Argument::Of(&expected), Argument::Int(0)}).ok());
+    ASSERT_TRUE((*compiled)->Run({Argument::Of(&a), Argument::Of(&b), Argument::Int(0)}).ok());
+    for (int i = 0; i < 5 * 64; ++i) EXPECT_EQ(b.Value(i), expected.Value(i)) << i;
+    EXPECT_THAT(
+        std::string(
+            (*compiled)->Run({Argument::Of(&a), Argument::Of(&b), Argument::Int(1)}).message()),
+        HasSubstr("f: index 1 of 'B' is out of its extent"));
+  }
+}
+
+TEST(LlvmTest, TheSameCodeEachTime) {
+  const std::string text = R"(
+      func f(A: f32[n] in, B: f32[n], C: f32[n], n: i32, s: f32, t: i64) {
+        allocate scale: f32[]
+        scale[] = s * 2.0
+        let u: i64 = t + 1
+        parallel (i, 0, n) {
+          let v: i64 = t + cast(i64, i)
+          B[i] = A[i] * scale[] + cast(f32, u * v)
+          parallel (j, 0, n) { C[j] = A[j] + cast(f32, u) * s }
+        }
+      })";
+  std::string first;
+  for (int k = 0; k < 5; ++k) {
+    const ir::Function f = Parse(text);
+    const std::string code = *EmitLlvm({f.context, {f}}, LlvmOutput::kIr);
+    if (k == 0) first = code;
+    EXPECT_EQ(code, first);
+  }
+}
+
 // Found by random_run --schedules, seed 13646: that the index moves by -1 follows from one term of each bound of the
 // loop.
 TEST(LlvmTest, IndicesThatMoveWithinTermsOfTheirLoopsBounds) {

@@ -1,5 +1,6 @@
 // Statements and the memory that they allocate, load and store.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -306,6 +307,11 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
     }
   } else if (s.for_kind() == ForKind::kUnroll) {
     rows.push_back(LoopHint(is_constant ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable", {}));
+  } else if (ir::AnyStmt(s.body(), [](Stmt t) {
+               return t.Is(StmtKind::kFor) && t.for_kind() == ForKind::kVectorize;
+             })) {
+    // Whole vectors are enough work for an iteration. LLVM would unroll loops over a window, one in the other.
+    rows.push_back(LoopHint("llvm.loop.unroll.disable", {}));
   } else {
     return nullptr;
   }
@@ -352,14 +358,19 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
   std::vector<Value**> captured = {&min};
   auto saved_vars = vars_;
   auto saved_buffers = buffers_;
-  for (auto& [var, info] : vars_) {
-    captured.push_back(&info.value);
-    if (info.wide != nullptr) captured.push_back(&info.wide);
+  // A map's own order differs from run to run.
+  std::map<uint32_t, VarInfo*> vars;
+  for (auto& [var, info] : vars_) vars[var.id()] = &info;
+  for (const auto& [id, info] : vars) {
+    captured.push_back(&info->value);
+    if (info->wide != nullptr) captured.push_back(&info->wide);
   }
-  for (auto& [buffer, info] : buffers_) {
-    if (info.base == nullptr) continue;
-    captured.push_back(&info.base);
-    for (Value*& e : info.extents) captured.push_back(&e);
+  std::map<uint32_t, BufferInfo*> buffers;
+  for (auto& [buffer, info] : buffers_) buffers[buffer->id] = &info;
+  for (const auto& [id, info] : buffers) {
+    if (info->base == nullptr) continue;
+    captured.push_back(&info->base);
+    for (Value*& e : info->extents) captured.push_back(&e);
   }
   std::erase_if(captured, [](Value** v) { return llvm::isa<llvm::Constant>(*v); });
   std::vector<llvm::Type*> types;

@@ -41,11 +41,15 @@ class Emitter {
         failures_(*failures),
         b_(context_),
         ops_(b_, module_, options.native_half),
-        analyzer_(*function.context) {}
+        analyzer_(*function.context, kAnalyzerOptions) {}
 
   absl::Status Emit();
 
  private:
+  // Where indices are and how loops run does not depend on what holds in conditions of selects: with these as facts,
+  // loops whose bounds are minima of minima take a second to emit, and the same code comes out.
+  static constexpr arith::AnalyzerOptions kAnalyzerOptions = {.max_nested_conditions = 0};
+
   // How an expression's value is used. An i32 or i64 in an index is computed as an i64 that does not
   // wrap; a condition compares such integers.
   enum class Want : uint8_t { kValue, kIndex, kCondition };

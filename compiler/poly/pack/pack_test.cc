@@ -649,6 +649,28 @@ TEST(PackTest, LaneByLane) {
   }
 }
 
+// Filters are turned around in squares of all lanes, unless most of these would be zeros: those of three sums.
+TEST(PackTest, SquaresOfFewSums) {
+  const auto has_squares = [](int64_t sums) {
+    const std::string text = StrCat(
+        "func f(X: f32[64, ", sums, "] in, F: f32[64, ", sums, "] in, Y: f32[64, 64] out) {\n",
+        "  for (i, 0, 64) { for (j, 0, 64) { Y[i, j] = 0.0 for (k, 0, ", sums, ") { ",
+        "Y[i, j] = Y[i, j] + X[i, k] * F[j, k] } } }\n}\n");
+    ScheduleOptions options = PackAll();
+    options.machine.vector_bytes = 64;
+    options.constants = {"F"};
+    const ir::Function function = *ir::ParseFunction(text);
+    ir::Function run = function;
+    const absl::StatusOr<ScheduleReport> report = Schedule(run, options);
+    EXPECT_TRUE(report.ok() && report->before) << report.status() << text;
+    if (!report.ok() || !report->before) return false;
+    EXPECT_EQ(ir::CompareMeaning(function, Joined(function, *report->before, run), 1), "");
+    return ir::Print(*report->before).find("square") != std::string::npos;
+  };
+  EXPECT_FALSE(has_squares(3));
+  EXPECT_TRUE(has_squares(16));
+}
+
 // What is no contraction, or has no panels.
 TEST(PackTest, LeavesOthersAlone) {
   for (const char* text : {

@@ -100,9 +100,12 @@ PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot
   const Expr element = contraction.element;
   sums_in_place_ = dot && dot->instruction->IsTile() && contraction.final == nullptr &&
                    StepOfAll(element, loops.rows).has_value();
+  // Of runs of few sums most of a square would be zeros.
+  const bool has_few_sums =
+      IsConstant(loops.sum.count) && loops.sum.count.int_value() * 2 < plan.lanes;
   columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&
-                     IsPowerOfTwo(plan.lanes) && !dot;
+                     IsPowerOfTwo(plan.lanes) && !dot && !has_few_sums;
   if (plan.row_place == RowPlace::kImage) image_buffer_ = image->NewBuffer(type_);
 }
 
