@@ -17,12 +17,14 @@ class Cpu final : public BackEnd {
   absl::StatusOr<std::vector<OutputFile>> Write(const ir::Function& function, const Target&,
                                                 const WriteOptions&) const override {
     const ir::Module module = {function.context, {function}};
+    constexpr LlvmOutput kOutputs[] = {LlvmOutput::kOptimizedIr, LlvmOutput::kAssembly,
+                                       LlvmOutput::kObject};
+    constexpr const char* kSuffixes[] = {".ll", ".s", ".o"};
+    ASSIGN_OR_RETURN(std::vector<std::string> texts,
+                     EmitLlvm(module, kOutputs, {.wide_vectors = true}));
     std::vector<OutputFile> files;
-    for (const auto& [suffix, output] :
-         {std::pair(".ll", LlvmOutput::kOptimizedIr), std::pair(".s", LlvmOutput::kAssembly),
-          std::pair(".o", LlvmOutput::kObject)}) {
-      ASSIGN_OR_RETURN(std::string text, EmitLlvm(module, output, {.wide_vectors = true}));
-      files.push_back({StrCat(function.name, suffix), std::move(text)});
+    for (size_t i = 0; i < texts.size(); ++i) {
+      files.push_back({StrCat(function.name, kSuffixes[i]), std::move(texts[i])});
     }
     return files;
   }

@@ -1,5 +1,6 @@
 #include "compiler/codegen/llvm/compile.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 namespace polynao::codegen {
 namespace {
@@ -411,30 +413,48 @@ absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
   return result;
 }
 
-absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,
-                                     const LlvmOptions& options) {
+absl::StatusOr<std::vector<std::string>> EmitLlvm(const ir::Module& module,
+                                                  absl::Span<const LlvmOutput> outputs,
+                                                  const LlvmOptions& options) {
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
   llvm::LLVMContext context;
   std::vector<std::string> failures;
   ASSIGN_OR_RETURN(
       std::unique_ptr<llvm::Module> emitted,
       EmitModule(module.functions, options, target, /*is_exported=*/true, &context, &failures));
-  if (output != LlvmOutput::kIr) {
-    Optimize(*emitted, options.optimization_level, target.machine.get());
-  }
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  if (output == LlvmOutput::kIr || output == LlvmOutput::kOptimizedIr) {
-    emitted->print(stream, nullptr);
-  } else {
+  std::vector<std::string> texts(outputs.size());
+  const auto print = [&](LlvmOutput what) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] != what) continue;
+      llvm::raw_string_ostream stream(texts[i]);
+      emitted->print(stream, nullptr);
+    }
+  };
+  print(LlvmOutput::kIr);
+  const auto is_ir = [](LlvmOutput output) { return output == LlvmOutput::kIr; };
+  if (std::all_of(outputs.begin(), outputs.end(), is_ir)) return texts;
+  Optimize(*emitted, options.optimization_level, target.machine.get());
+  print(LlvmOutput::kOptimizedIr);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != LlvmOutput::kAssembly && outputs[i] != LlvmOutput::kObject) continue;
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream stream(bytes);
     llvm::legacy::PassManager passes;
-    const auto file_type = output == LlvmOutput::kObject ? llvm::CodeGenFileType::ObjectFile
-                                                         : llvm::CodeGenFileType::AssemblyFile;
+    const auto file_type = outputs[i] == LlvmOutput::kObject ? llvm::CodeGenFileType::ObjectFile
+                                                             : llvm::CodeGenFileType::AssemblyFile;
     POLYNAO_CHECK(!target.machine->addPassesToEmitFile(passes, stream, nullptr, file_type))
         << "this target writes no such file";
-    passes.run(*emitted);
+    // The passes change the module.
+    passes.run(*llvm::CloneModule(*emitted));
+    texts[i].assign(bytes.begin(), bytes.end());
   }
-  return std::string(bytes.begin(), bytes.end());
+  return texts;
+}
+
+absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,
+                                     const LlvmOptions& options) {
+  ASSIGN_OR_RETURN(std::vector<std::string> texts, EmitLlvm(module, {&output, 1}, options));
+  return std::move(texts[0]);
 }
 
 }  // namespace polynao::codegen

@@ -92,6 +92,10 @@ enum class LlvmOutput {
 // out of memory or failed a check; and the RawEntry `name_entry`.
 absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,
                                      const LlvmOptions& options = {});
+// Several of these, for which LLVM's passes run once.
+absl::StatusOr<std::vector<std::string>> EmitLlvm(const ir::Module& module,
+                                                  absl::Span<const LlvmOutput> outputs,
+                                                  const LlvmOptions& options = {});
 
 }  // namespace polynao::codegen
 

@@ -1,6 +1,7 @@
 #include "compiler/codegen/llvm/compile.h"
 
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "compiler/codegen/codegen_test_util.h"
@@ -329,6 +330,18 @@ TEST(LlvmTest, Outputs) {
 }
 
 // A let's arithmetic wraps, unless loops say that it does not: then it is that of an index.
+TEST(LlvmTest, SeveralOutputs) {
+  const ir::Function f =
+      Parse("func f(A: f32[64], n: i32) { parallel (i, 0, n) { A[i] = A[i] * 2.0 + 1.0 } }");
+  constexpr LlvmOutput kAll[] = {LlvmOutput::kObject, LlvmOutput::kIr, LlvmOutput::kOptimizedIr,
+                                 LlvmOutput::kAssembly, LlvmOutput::kIr};
+  const absl::StatusOr<std::vector<std::string>> texts = EmitLlvm({f.context, {f}}, kAll);
+  ASSERT_TRUE(texts.ok()) << texts.status();
+  ASSERT_EQ(texts->size(), 5);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ((*texts)[i], *EmitLlvm({f.context, {f}}, kAll[i])) << i;
+  EXPECT_NE((*texts)[1], (*texts)[2]);
+}
+
 TEST(LlvmTest, LetsThatDoNotWrap) {
   const auto ir = [](const std::string& value) {
     const ir::Function f =
