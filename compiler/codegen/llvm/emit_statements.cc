@@ -284,6 +284,22 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
   return absl::OkStatus();
 }
 
+namespace {
+
+bool HasVectors(Stmt s) {
+  return ir::AnyStmt(
+      s, [](Stmt t) { return t.Is(StmtKind::kFor) && t.for_kind() == ForKind::kVectorize; });
+}
+
+// Whether a loop that stays one is in `s`, with vectors inside.
+bool HasLoopOfVectors(Stmt s) {
+  return ir::AnyStmt(s, [](Stmt t) {
+    return t.Is(StmtKind::kFor) && t.for_kind() == ForKind::kSerial && HasVectors(t.body());
+  });
+}
+
+}  // namespace
+
 llvm::MDNode* Emitter::LoopHints(Stmt s) {
   std::vector<llvm::Metadata*> rows = {nullptr};
   if (has_few_iterations_) {
@@ -307,10 +323,8 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
     }
   } else if (s.for_kind() == ForKind::kUnroll) {
     rows.push_back(LoopHint(is_constant ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable", {}));
-  } else if (ir::AnyStmt(s.body(), [](Stmt t) {
-               return t.Is(StmtKind::kFor) && t.for_kind() == ForKind::kVectorize;
-             })) {
-    // Whole vectors are enough work for an iteration. LLVM would unroll loops over a window, one in the other.
+  } else if (HasLoopOfVectors(s.body())) {
+    // LLVM would unroll loops over a window, one in the other.
     rows.push_back(LoopHint("llvm.loop.unroll.disable", {}));
   } else {
     return nullptr;

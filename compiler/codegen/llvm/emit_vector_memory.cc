@@ -11,7 +11,6 @@
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
-#include "llvm/IR/IntrinsicsX86.h"
 
 namespace polynao::codegen {
 
@@ -213,71 +212,6 @@ Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
   Value* shift = b_.CreateShl(b_.CreateSub(at, begin), number(3));
   return b_.CreateTrunc(b_.CreateLShr(load, shift),
                         VectorOf(ops_.MemoryType(buffer->type), lanes_->count));
-}
-
-// Where each lane takes an element of one row, so short that two vectors of words hold it, the row is loaded and
-// permuted: a gather takes as long as a load for each lane. Null if the load is none of these.
-absl::StatusOr<Value*> Emitter::PermuteRow(Buffer buffer, absl::Span<const Expr> indices) {
-  const int64_t words = options_.vector_bytes / kWordBytes;
-  const BufferInfo& info = buffers_.at(buffer);
-  // No other machine of vectors of 256 bits and more than x86 is emitted for.
-  if (options_.vector_bytes < 32 || ir::ByteSize(buffer->type) > kWordBytes ||
-      lanes_->count > words || indices.empty() || lanes_->mask != lanes_->rest) {
-    return nullptr;
-  }
-  const std::optional<int64_t> length = ConstantOf(info.extents[indices.size() - 1]);
-  const bool is_row = std::none_of(indices.begin(), indices.end() - 1,
-                                   [&](Expr index) { return VariesByLane(index); });
-  if (!length || *length > 2 * words || !is_row) return nullptr;
-  Value* number = b_.getInt64(0);
-  for (size_t d = 0; d < indices.size(); ++d) {
-    number = b_.CreateNSWMul(number, info.extents[d]);
-    if (d + 1 == indices.size()) break;
-    ASSIGN_OR_RETURN(Value * index, EmitIndex(indices[d]));
-    number = b_.CreateNSWAdd(number, index);
-  }
-  ASSIGN_OR_RETURN(Value * index, EmitIndex(indices.back()));
-  const auto count = static_cast<unsigned>(words);
-  std::vector<int> widened(count, -1);
-  for (unsigned i = 0; i < lanes_->count; ++i) widened[i] = static_cast<int>(i);
-  index = b_.CreateShuffleVector(
-      b_.CreateTrunc(Splat(index), VectorOf(b_.getInt32Ty(), lanes_->count)), widened);
-  llvm::Type* element = ops_.MemoryType(buffer->type);
-  llvm::FixedVectorType* type = VectorOf(element, count);
-  const auto part = [&](int64_t first) -> Value* {
-    std::vector<llvm::Constant*> is_there;
-    for (int64_t i = 0; i < words; ++i) is_there.push_back(b_.getInt1(first + i < *length));
-    Value* address =
-        b_.CreateInBoundsGEP(element, info.base, {b_.CreateNSWAdd(number, b_.getInt64(first))});
-    llvm::CallInst* load =
-        b_.CreateMaskedLoad(type, address, AlignmentOf(buffer), llvm::ConstantVector::get(is_there),
-                            llvm::Constant::getNullValue(type), buffer->name);
-    MarkAccess(buffer, load);
-    Value* bits =
-        b_.CreateBitCast(load, VectorOf(b_.getIntNTy(element->getPrimitiveSizeInBits()), count));
-    return b_.CreateZExt(bits, VectorOf(b_.getInt32Ty(), count));
-  };
-  const bool is_wide = options_.vector_bytes >= 64;
-  const auto permute = [&](Value* from) -> Value* {
-    const auto id =
-        is_wide ? llvm::Intrinsic::x86_avx512_permvar_si_512 : llvm::Intrinsic::x86_avx2_permd;
-    return b_.CreateIntrinsic(id, {}, {from, index});
-  };
-  Value* value = part(0);
-  if (*length <= words) {
-    value = permute(value);
-  } else if (is_wide) {
-    value = b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {},
-                               {value, index, part(words)});
-  } else {
-    Value* is_first = b_.CreateICmpULT(index, llvm::ConstantInt::get(index->getType(), words));
-    value = b_.CreateSelect(is_first, permute(value), permute(part(words)));
-  }
-  std::vector<int> own(widened.begin(), widened.begin() + lanes_->count);
-  value = b_.CreateShuffleVector(value, own);
-  const auto bits = static_cast<unsigned>(element->getPrimitiveSizeInBits());
-  value = b_.CreateTrunc(value, VectorOf(b_.getIntNTy(bits), lanes_->count));
-  return b_.CreateBitCast(value, VectorOf(element, lanes_->count));
 }
 
 absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {

@@ -250,6 +250,7 @@ absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value
     EmitWaiting();
   }
   lanes_ = nullptr;
+  rows_.clear();
   vars_.erase(s.var());
   return status;
 }

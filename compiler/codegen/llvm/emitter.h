@@ -215,6 +215,8 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> PermuteRow(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
+  llvm::Value* Permute(absl::Span<llvm::Value* const> row, llvm::Value* numbers);
+  llvm::Value* BinaryOfRows(ir::ExprKind kind, llvm::Value* a, llvm::Value* b);
   llvm::Value* GatherNarrow(ir::Buffer buffer, const Place& place, llvm::Value* mask);
   llvm::Value* LoadRun(ir::Buffer buffer, llvm::Value* first, unsigned offset);
   llvm::Value* LoadSteps(ir::Buffer buffer, llvm::Value* first, int64_t stride);
@@ -295,7 +297,13 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitAndOr(ir::Expr e, Want want);
   absl::StatusOr<llvm::Value*> EmitSelect(ir::Expr e, Want want);
 
-  Lanes* lanes_ = nullptr;                   // null outside of vector loops
+  Lanes* lanes_ = nullptr;  // null outside of vector loops
+  // Of vectors of f32 whose lanes have elements of a row (PermuteRow), its vectors and the elements' numbers.
+  struct Row {
+    std::vector<llvm::Value*> row;
+    llvm::Value* numbers = nullptr;
+  };
+  absl::flat_hash_map<llvm::Value*, Row> rows_;
   Stream stream_;                            // of the vector loop that is emitted
   std::vector<WaitingStore> waiting_;        // in the block that is emitted
   bool has_few_iterations_ = false;          // inside of pragma "few_iterations"
