@@ -1,5 +1,5 @@
-// Vectors whose lanes take elements of one short row (emit_vector_memory.cc): the row is loaded and permuted, and what is
-// computed of such rows is computed before it is permuted.
+// Vectors whose lanes take elements of one short row (emit_vector_memory.cc): the row is loaded and permuted, and what
+// is computed of such rows is computed before it is permuted.
 #include <algorithm>
 #include <numeric>
 #include <vector>
