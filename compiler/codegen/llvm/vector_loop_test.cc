@@ -181,14 +181,18 @@ Stmt LoopOf(const Function& f) {
 TEST(VectorLoopTest, BodiesAtAllSizes) {
   const auto check = [](const Body& body, const char* type, int64_t n) {
     EXPECT_EQ(Check(FunctionWith(body.code, type, n), static_cast<uint64_t>(n + 2),
-                    {.optimization_level = 1, .stream_bytes = n % 2 == 0 ? 0 : 1}),
+                    {.optimization_level = 1,
+                     .wide_vectors = n == 16 || n % 4 == 3,
+                     .stream_bytes = n % 2 == 0 ? 0 : 1}),
               "")
         << body.name << " of " << type;
   };
   for (const Body& body : Bodies()) {
     for (const int64_t n : {-1, 0, 1, 3, 9, 16, 17, 67}) check(body, "f32", n);
     for (const int64_t n : {-1, 67, 131}) check(body, "u8", n);
-    for (const char* type : {"f64", "i16", "i32", "f16", "bf16"}) check(body, type, 37);
+    for (const char* type : {"f64", "i16", "i32", "f16", "bf16"}) {
+      for (const int64_t n : {37, 39}) check(body, type, n);
+    }
   }
 }
 
@@ -352,9 +356,12 @@ class RandomBody {
 
   std::string Value(int depth) {
     if (depth == 0 || Pick(4) == 0) {
-      switch (Pick(8)) {
+      switch (Pick(10)) {
         case 0:
           return "s";
+        case 8:
+        case 9:
+          return Row();
         case 1:
           return StrCat("A[", Pick(9), "]");
         case 2:
@@ -385,6 +392,13 @@ class RandomBody {
       default:
         return StrCat("(", a, " + ", b, ")");
     }
+  }
+
+  // An element of a short row; often of the same number as others.
+  std::string Row() {
+    const char* const rows[] = {"R[", "S[", "L["};
+    const char* const numbers[] = {", I[i] % 7]", ", I[i] % 7]", ", 6 - i % 7]"};
+    return StrCat(rows[Pick(3)], Pick(2) == 0 ? "n % 4" : "3", numbers[Pick(3)]);
   }
 
   std::string Condition(int depth) {
@@ -424,10 +438,11 @@ TEST(VectorLoopTest, RandomBodies) {
     const Function f = FunctionWith(body, type, n);
     arith::Analyzer analyzer(*f.context);
     vectors += FindVectorLoop(LoopOf(f), ir::Aliases(f), analyzer).has_value() ? 1 : 0;
-    ASSERT_EQ(
-        Check(f, static_cast<uint64_t>(seed),
-              {.optimization_level = static_cast<int>(seed % 4), .stream_bytes = seed / 4 % 2}),
-        "")
+    ASSERT_EQ(Check(f, static_cast<uint64_t>(seed),
+                    {.optimization_level = static_cast<int>(seed % 4),
+                     .wide_vectors = seed % 3 == 0,
+                     .stream_bytes = seed / 4 % 2}),
+              "")
         << "seed " << seed << "\n"
         << ir::Print(f);
   }
