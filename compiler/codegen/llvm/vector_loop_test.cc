@@ -112,6 +112,8 @@ const std::vector<Body>& Bodies() {
       {"rows of three lengths",
        "B[i] = min(L[3, I[i] % 7] * s, max(R[2, I[i] % 7], s) - S[n % 4, I[i] % 7])"},
       {"rows with other numbers", "B[i] = R[3, I[i] % 7] * R[3, i % 7] - s * R[3, I[i] % 7]"},
+      {"row that is not there",
+       "if (A[i] < s && n % 4 * 100000000 < 4) { B[i] = S[n % 4 * 100000000, I[i] % 16] }"},
       {"row in place", "R[2, 0] = s B[i] = R[2, I[i] % 7]", false},
       {"rows", "B[i] = S[I[i] % 4, I[i] / 4 % 16]"},
       {"let", "let j: i64 = i * 2 let x: T = A[j] B[i] = x + A[j + 1] + x"},
