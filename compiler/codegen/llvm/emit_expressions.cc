@@ -136,16 +136,15 @@ absl::StatusOr<Value*> Emitter::EmitUncached(Expr e) {
   const Type operand_type = e.operand(0).type();
   ASSIGN_OR_RETURN(Value * a, EmitValue(e.operand(0)));
   ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
-  if (!rows_.empty() && operand_type == Type::kF32 && type == operand_type) {
-    llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-    if (!e.Is(ExprKind::kMin) && !e.Is(ExprKind::kMax)) b_.setFastMathFlags(FloatFlags());
+  const bool is_float = !IsComparison(e.kind()) && !ir::IsInt(operand_type);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  if (is_float && !e.Is(ExprKind::kMin) && !e.Is(ExprKind::kMax)) b_.setFastMathFlags(FloatFlags());
+  if (is_float) {
     if (Value* value = BinaryOfRows(e.kind(), a, b)) return value;
   }
   MakeAlike({&a, &b});
   if (IsComparison(e.kind())) return ops_.Compare(e.kind(), operand_type, a, b);
   if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
-  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
-  if (!e.Is(ExprKind::kMin) && !e.Is(ExprKind::kMax)) b_.setFastMathFlags(FloatFlags());
   return ops_.FloatBinary(e.kind(), operand_type, a, b);
 }
 

@@ -128,7 +128,7 @@ Value* Emitter::BinaryOfRows(ExprKind kind, Value* a, Value* b) {
     rows_[value] = {.row = row, .numbers = left.numbers};
     return value;
   }
-  // A value of its own, which nothing but another such row may need as one.
+  // As cheap without the row, which is there for what combines it with another one; LLVM drops it otherwise.
   const Row row = x != rows_.end() ? x->second : y->second;
   Value* shared = x != rows_.end() ? b : a;
   if (IsVector(shared)) return nullptr;

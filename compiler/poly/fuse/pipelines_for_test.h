@@ -89,12 +89,20 @@ inline const std::map<std::string, std::string>& PipelinesForTest() {
        "}\n"
        "  for (c, 0, 2) { for (i, 0, 6) { for (j, 0, 4) { for (p, 0, 4) { for (q, 0, 4) {\n"
        "    h[c, i, j, (a[i * 4 + p, j * 4 + q] % 4 + 4) % 4] = h[c, i, j, (a[i * 4 + p, j * 4 + "
-       "q] "
-       "% 4 + 4) % 4] + select(c == 0, a[i * 4 + p, j * 4 + q], 1)\n"
+       "q] % 4 + 4) % 4] + select(c == 0, a[i * 4 + p, j * 4 + q], 1)\n"
        "  } } } } }\n"
        "  for (i, 0, 24) { for (j, 0, 16) { y[i, j] = h[0, i / 4, j / 4, (a[i, j] % 4 + 4) % 4] * "
-       "3 "
-       "+ h[1, i / 4, j / 4, (a[i, j] % 4 + 4) % 4] } }\n"
+       "3 + h[1, i / 4, j / 4, (a[i, j] % 4 + 4) % 4] } }\n"
+       "}\n"},
+      // A loop of two iterations whose order counts: it stays around the other.
+      {"histogram_twice",
+       "func f(a: i32[24] in, y: i32[24, 4] out) {\n"
+       "  allocate h: i32[24, 4]\n"
+       "  for (r, 0, 24) { for (z, 0, 4) { h[r, z] = 0 } }\n"
+       "  for (r, 0, 24) { for (i, 0, 2) { for (j, 0, 24) {\n"
+       "    h[r, (a[j] % 4 + 4) % 4] = h[r, (a[j] % 4 + 4) % 4] * 3 + i + j\n"
+       "  } } }\n"
+       "  for (r, 0, 24) { for (z, 0, 4) { y[r, z] = h[r, z] + h[r, 3 - z] } }\n"
        "}\n"},
       // Read by two others; stored in two pieces, with a border of zeros.
       {"shared",
