@@ -88,8 +88,14 @@ class StreamCost {
     return ByCores(bytes, segments, at_once, cores_);
   }
   Transfer ByCores(double bytes, double segments, double at_once, double cores) const {
-    return Longer({card_.io_start + segments * latency_ / at_once, bytes / card_.io_port, kIoDma},
-                  {card_.io_start + latency_, bytes * cores / share_, share_is_});
+    const Transfer own = {card_.io_start + segments * latency_ / at_once, bytes / card_.io_port,
+                          kIoDma};
+    const Transfer shared = {card_.io_start + latency_, bytes * cores / share_, share_is_};
+    if (segments <= std::max(1.0, at_once)) return Longer(own, shared);
+    // Few segments in flight keep neither their trips nor GMEM busy all the time.
+    const double both = std::hypot(own.cycles(), shared.cycles());
+    return own.cycles() > shared.cycles() ? Transfer{both - own.bytes, own.bytes, own.by}
+                                          : Transfer{both - shared.bytes, shared.bytes, shared.by};
   }
   // One of many after the other, by each core: they drift apart, so that one waits while others' bytes come.
   Transfer StreamByCores(double bytes, double cores) const {
@@ -106,6 +112,11 @@ class StreamCost {
     const double own = std::min(card_.memory_core_port, card_.link) * at_once;
     return Longer({card_.io_start + segments * latency_ / at_once, bytes / own, kMemoryCore},
                   {card_.io_start + latency_, bytes / port_, port_is_});
+  }
+  // One of many after the other: clusters drift apart, so that one waits while others' bytes come.
+  Transfer StreamByMemoryCore(double bytes) const {
+    return Longer({card_.io_start + latency_, bytes / memory_core_, kMemoryCore},
+                  {0, bytes / port_, port_is_});
   }
   // A copy between SMEM and each core.
   Transfer ByMove(double bytes) const {
@@ -238,11 +249,11 @@ class StreamCost {
     const double round = card_.io_burst + cores_ * card_.move_burst;
     const double meanwhile = copy.cycles() * card_.smem * card_.io_burst / round;
     const double rest = static_cast<double>(m_.across) * block_bytes_ - meanwhile;
-    if (rest <= 0) return {0, 0, port_is_};
-    return {card_.io_start, rest / port_, port_is_};
+    if (rest <= 0) return {0, 0, kMemoryCore};
+    return {card_.io_start, rest / memory_core_, kMemoryCore};
   }
   void AddLoadAndCopy() {
-    cost_.Lane(), Add("weights", BlockToSmem());
+    cost_.Lane(), Add("weights", StreamByMemoryCore(static_cast<double>(m_.across) * block_bytes_));
     if (m_.image_in_parts && !m_.image_by_smem) {
       cost_.Add("image", share_is_, core_image_ * cores_ / share_);
     }

@@ -273,6 +273,47 @@ TEST(MappingTest, ResultsInBlocks) {
               HasSubstr("results_by_smem = 0 is needed"));
 }
 
+// Segments of which few are in flight, of a core's rows by themselves, keep neither their trips nor GMEM busy: that
+// takes longer than either alone.
+TEST(MappingTest, SegmentsTakeTripsAndGmem) {
+  Layer layer = Conv();
+  layer.columns = 28, layer.image_columns = {.step = 1, .size = 3, .whole = 30, .inside = 28};
+  const Mapping m = {.columns_apart = 4, .block = 64, .weights_by_smem = true};
+  const auto results = [&](int64_t segments, int64_t bytes_per_kilocycle) {
+    isa::Machine machine = TestMachine("mlu270");
+    machine.Set("cluster.store_segments", segments), machine.Set("io_dma.strided_writes", segments);
+    machine.Set("gmem.channel_bytes_per_kilocycle", bytes_per_kilocycle);
+    const CardFacts card(machine);
+    EXPECT_EQ(WhyNot(layer, card, m), "");
+    return CostOf(layer, card, m).Phases().back().cycles();
+  };
+  const double trips = results(2, 1'000'000), bytes = results(1000, 25'600),
+               both = results(2, 25'600);
+  EXPECT_GT(both, std::max(trips, bytes) * 1.1);
+  EXPECT_LT(both, trips + bytes);
+}
+
+// Blocks that the memory core loads for one step after the other: clusters drift apart, so that a trip counts only where
+// the port has no time left.
+TEST(MappingTest, BlocksOfManyStepsWaitForNoTrip) {
+  Layer layer = Conv();
+  layer.channels = 1024;
+  const Mapping m = {.across = 4, .block = 64, .weights_by_smem = true, .results_by_smem = true};
+  const auto steps = [&](int64_t latency) {
+    isa::Machine machine = TestMachine("mlu270");
+    machine.Set("gmem.latency", latency);
+    machine.Set("gmem.channel_bytes_per_kilocycle", 6400);
+    const CardFacts card(machine);
+    EXPECT_EQ(WhyNot(layer, card, m), "");
+    for (const CostParts::PhaseOf& phase : CostOf(layer, card, m).Phases()) {
+      if (phase.name == "steps") return phase.cycles();
+    }
+    return 0.0;
+  };
+  EXPECT_GT(steps(200), 0);
+  EXPECT_EQ(steps(200), steps(400));
+}
+
 // With each part of the filters its part of the image: less is on chip, and the image crosses GMEM for each block.
 TEST(MappingTest, PartsOfTheImage) {
   const CardFacts card(TestMachine("mlu370"));

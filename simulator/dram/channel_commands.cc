@@ -142,6 +142,11 @@ void DramChannel::FinishMerged(int8_t index, int64_t clock) {
 void DramChannel::Remove(Queue& queue, int8_t index) {
   auto& entries = queue.entries;
   const Entry& entry = entries[static_cast<size_t>(index)];
+  if (&queue == &queues_[0]) {
+    ++passed_;
+  } else if (queue.age.first == index) {
+    passed_ = 0;
+  }
   if (queue.age.first == index) {
     queue.overtaken = 0;
   } else {

@@ -176,6 +176,33 @@ TEST(DramChannel, ARowHitOvertakesUntilTheOldestStarves) {
   }
 }
 
+// Reads that never end: a store that waits for its write goes on after 4 `starvation` of them, one that does not wait
+// is written when there are none. A second write that comes meanwhile is written with the first, a third waits again.
+TEST(DramChannel, ReadsPassAWriteThatIsWaitedForOnlySoLong) {
+  for (const int64_t starvation : {0, 1, 5, 20}) {
+    SCOPED_TRACE(starvation);
+    const DramTiming t =
+        TestDram("ddr4_3200", {"posted=0", "starvation=" + std::to_string(starvation)});
+    std::vector<DramRequest> requests = {Read(0, 0), Write(1, 1 << 20), Write(2, 3 << 20)};
+    for (int i = 0; i < 300; ++i) requests.push_back(Read(3 + i, 64 * (i + 1)));
+    requests.push_back(Write(303, 5 << 20));
+    for (int i = 0; i < 300; ++i) requests.push_back(Read(304 + i, 64 * (i + 301)));
+    const std::vector<int64_t> ends = Serve(t, requests);
+    const auto reads_between = [&](int64_t begin, int64_t end) {
+      int64_t reads = 0;
+      for (size_t i = 0; i < ends.size(); ++i) {
+        if (!requests[i].is_write) reads += begin < ends[i] && ends[i] < end;
+      }
+      return reads;
+    };
+    const int64_t most = std::max<int64_t>(1, 4 * starvation);
+    // Read 0 is sent before there is a write; rows are opened meanwhile, and those that are open are read first.
+    EXPECT_NEAR(static_cast<double>(reads_between(0, ends[1])), static_cast<double>(most), 8);
+    EXPECT_LT(reads_between(ends[1], ends[2]), 8);
+    EXPECT_LT(ends[303], ends.back());
+  }
+}
+
 TEST(DramChannel, RefreshesComeAtTheirTimeWhetherThereIsTrafficOrNot) {
   for (const char* preset : kPresets) {
     const DramTiming t = TestDram(preset);

@@ -22,11 +22,17 @@ void NaiveChannel::Step(int64_t t) {
   Enter(t);
   const int64_t reads = static_cast<int64_t>(reads_.size());
   const int64_t writes = static_cast<int64_t>(writes_.size());
-  if (!writing_ && (writes >= t_.write_high || (reads == 0 && writes > 0))) {
+  const bool is_late =
+      t_.posted == 0 && writes > 0 && writes_passed_ >= std::max<int64_t>(1, 4 * t_.starvation);
+  const bool was_late =
+      std::any_of(writes_.begin(), writes_.end(), [](const Burst& b) { return b.is_late; });
+  if (!writing_ && (writes >= t_.write_high || (reads == 0 && writes > 0) || is_late)) {
     writing_ = true;
     ++counters_.drains;
-  } else if (writing_ && (writes == 0 || (writes <= t_.write_low && reads > 0))) {
+    for (Burst& burst : writes_) burst.is_late = is_late;
+  } else if (writing_ && (writes == 0 || (writes <= t_.write_low && reads > 0 && !was_late))) {
     writing_ = false;
+    writes_passed_ = 0;
   }
   if (!StepRefresh(t)) StepCommand(t);
 }
@@ -64,6 +70,7 @@ void NaiveChannel::Enter(int64_t t) {
         return;
       }
       if (queue.empty()) (request.is_write ? writes_overtaken_ : reads_overtaken_) = 0;
+      if (request.is_write && queue.empty()) writes_passed_ = 0;
       queue.push_back({.number = number,
                        .place = map_.Map(number * t_.burst_bytes()),
                        .job = &job,
@@ -71,6 +78,7 @@ void NaiveChannel::Enter(int64_t t) {
                        .was_activated = false,
                        .was_precharged = false,
                        .is_opened = false,
+                       .is_late = false,
                        .merged = {}});
       ++job.entered;
       if (request.is_write && t_.posted) FinishBurst(job, t + t_.cwl + t_.burst_clocks());
@@ -224,6 +232,7 @@ void NaiveChannel::SendColumn(int64_t t, std::vector<Burst>& queue, size_t index
   Note(t, is_write ? Kind::kWrite : Kind::kRead, b, burst.place.row, burst.place.column);
   int64_t& overtaken = is_write ? writes_overtaken_ : reads_overtaken_;
   overtaken = index == 0 ? 0 : overtaken + 1;
+  writes_passed_ = is_write && index == 0 ? 0 : writes_passed_ + (is_write ? 0 : 1);
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(index));
   if (!is_write) {
     FinishBurst(*burst.job, t + t_.cl + t_.burst_clocks());

@@ -48,6 +48,7 @@ class NaiveChannel {
     int64_t age;
     bool was_activated, was_precharged;
     bool is_opened;            // an ACT was sent for it, and its row is still open
+    bool is_late;              // a write for which the direction has changed
     std::vector<Job*> merged;  // writes of the same burst
   };
   struct Bank {
@@ -96,6 +97,7 @@ class NaiveChannel {
   std::vector<Burst> reads_, writes_;  // by age
   int64_t entered_ = 0;                // bursts of both queues
   int64_t reads_overtaken_ = 0, writes_overtaken_ = 0;
+  int64_t writes_passed_ = 0;  // reads while one write was the oldest
   bool writing_ = false;
   int64_t clock_ = 0;
   std::vector<Bank> banks_;
