@@ -293,8 +293,8 @@ TEST(MappingTest, SegmentsTakeTripsAndGmem) {
   EXPECT_LT(both, trips + bytes);
 }
 
-// Blocks that the memory core loads for one step after the other: clusters drift apart, so that a trip counts only where
-// the port has no time left.
+// Blocks that the memory core loads for one step after the other: clusters drift apart, so that a trip counts only
+// where the port has no time left.
 TEST(MappingTest, BlocksOfManyStepsWaitForNoTrip) {
   Layer layer = Conv();
   layer.channels = 1024;

@@ -221,6 +221,17 @@ std::vector<int64_t> Parts(int64_t n) {
 
 }  // namespace
 
+std::vector<int64_t> VectorGroup::CoresAcross(size_t split) const {
+  const int64_t clusters = machine_->clusters(), cores = machine_->cores_per_cluster();
+  std::vector<int64_t> across = Divisors(cores);
+  // All cores of several clusters where there are not as many runs as clusters, or one more round for a few.
+  if (output_.shape()[split] % clusters == 0 || channels_ != 0) return across;
+  for (const int64_t together : Divisors(clusters)) {
+    if (together > 1) across.push_back(together * cores);
+  }
+  return across;
+}
+
 std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
   const Shape& shape = output_.shape();
   const size_t last = shape.size() - 1;
@@ -230,7 +241,7 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
   for (size_t split = 0; split < shape.size(); ++split) {
     // Along the first dimension at least, be it of one element.
     if ((shape[split] == 1 && split > 0) || is_whole(split)) continue;
-    for (const int64_t across : Divisors(machine_->cores_per_cluster())) {
+    for (const int64_t across : CoresAcross(split)) {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
         if (across == 1 ? apart != split : apart == split) continue;
@@ -256,7 +267,7 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         ways.push_back(t);
         // Rows become columns in boxes of one size, and of longer ones come longer segments: fewer cores may share the
         // output, without a rest.
-        const int64_t of_cluster = machine_->cores_per_cluster() / across;
+        const int64_t of_cluster = std::max<int64_t>(1, machine_->cores_per_cluster() / across);
         const bool turns = !turns_.empty() && !has_products_;
         for (int64_t used = runs; turns && used >= of_cluster; used -= of_cluster) {
           if (shape[split] % used != 0 || shape[split] / used == t.core[split]) continue;
@@ -357,6 +368,7 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       // By one piece it comes sooner where cores have a part of each row, or read the same rows.
       const Tiling way = ways[i];
       if (way.split != 0 || (way.across > 1 && way.apart + 1 < output_.rank())) continue;
+      if (way.across > card_.cores) continue;
       int64_t last = 0;
       for (const int64_t turns : {1, 2, 4}) {
         Tiling by_smem = way;

@@ -51,7 +51,7 @@ class VectorGroup {
   //
   //   split         the output's dimension of which clusters and cores take runs
   //   core          how long a run is
-  //   apart, across the dimension that `across` cores of a cluster share besides
+  //   apart, across the dimension that `across` cores of a cluster share besides; or all of several clusters
   //   smem          1: what a cluster reads and computes crosses GMEM as one piece, by its memory core and SMEM; if its
   //                 cores' runs are a part of what it has, in several turns: one piece comes while another is computed.
   //                 2: what it computes alone; its cores load what they need, in long segments where rows become columns
@@ -158,8 +158,9 @@ class VectorGroup {
   // How many runs of the split dimension the cores of a cluster take.
   int64_t RunsOfCluster(const Tiling& t) const {
     const int64_t used = CeilDiv(output_.shape()[t.split], t.core[t.split]);
-    return std::min(card_.cores / t.across, used);
+    return std::min(card_.cores / AcrossInCluster(t), used);
   }
+  int64_t AcrossInCluster(const Tiling& t) const { return std::min(t.across, card_.cores); }
   // How often a cluster takes runs, if they go by way of SMEM.
   int64_t Turns(const Tiling& t) const {
     return CeilDiv(CeilDiv(output_.shape()[t.split], t.core[t.split] * RunsOfCluster(t)),
@@ -173,6 +174,8 @@ class VectorGroup {
   }
   // Whether a core has one tile: nothing of it is moved while another one is computed.
   static bool HasOneTile(const Tiling& t) { return t.tile == t.core && t.part == 0; }
+  // How many cores may share another dimension where clusters and cores take runs of `split`.
+  std::vector<int64_t> CoresAcross(size_t split) const;
   // Ways to share the output; tiles are not set.
   std::vector<Tiling> SharedOutputs() const;
   // Extents of tiles along dimension d, the largest first.

@@ -499,7 +499,7 @@ std::pair<Axis, Axis> VectorGroup::Builder::ShareByClusters(Schedule& s, const T
 
 VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y, bool has_clusters) const {
   const int64_t runs = group_.RunsOfCluster(t_);
-  Axis cid, core, side;
+  Axis cid, together, core, side;
   std::vector<Axis> outer, tiles, elements;
   const std::vector<Axis> axes = y.leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
@@ -508,6 +508,9 @@ VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y, bool has
       if (has_clusters) std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
       std::tie(core, rest) = y.Split(rest, t_.core[d]);
     } else if (t_.across > 1 && d == t_.apart) {
+      if (t_.across > group_.card_.cores) {
+        std::tie(together, rest) = y.Split(rest, t_.core[d] * group_.card_.cores);
+      }
       std::tie(side, rest) = y.Split(rest, t_.core[d]);
     }
     const auto [tile, element] = y.Split(rest, t_.tile[d]);
@@ -521,12 +524,14 @@ VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y, bool has
   }
   std::vector<Axis> order;
   if (has_clusters) order.push_back(cid);
+  if (together) order.push_back(together);
   order.insert(order.end(), outer.begin(), outer.end());
   order.push_back(core);
   if (side) order.push_back(side);
   order.insert(order.end(), tiles.begin(), tiles.end());
   order.insert(order.end(), elements.begin(), elements.end());
   y.Reorder(order);
+  if (together) cid = y.Fuse(cid, together);
   Loops loops;
   loops.core = side ? y.Fuse(core, side) : core;
   loops.tile = y.Fuse(tiles);
