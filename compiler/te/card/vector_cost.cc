@@ -77,15 +77,18 @@ class VectorGroup::Counter : public VectorGroup::Places {
   // Of node i, an input or a copy from one: `part` of `whole`.
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = ElementCount(part) * ir::ByteSize(list_[i].type);
-    if (t_.smem == 1) return LoadBySmem(i, bytes, SegmentsOf(whole, part).count);
+    const int64_t segments = SegmentsOf(whole, part).count;
+    if (t_.smem == 1) return LoadBySmem(i, bytes, segments);
     if (at(i).is_same) {
+      const double trips =
+          std::max(1.0, static_cast<double>(segments) / card().strided_reads) * card().gmem_latency;
       once_load_ +=
-          card().gmem_latency +
+          trips +
           static_cast<double>(bytes * card().clusters * card().cores / Sharers(i)) / card().gmem;
       return;
     }
     needs_.moved_bytes += bytes;
-    needs_.load_segments = std::max(needs_.load_segments, SegmentsOf(whole, part).count);
+    if (segments > 1) needs_.load_segments += segments;
   }
 
   // The memory core brings what the cluster needs of the input, each core takes its part of that.
@@ -349,8 +352,14 @@ class VectorGroup::Counter : public VectorGroup::Places {
       if (!is_whole) {
         at(i).has_copy = true;
         layout_.needs.nmem += OnChipBytes(results * row, node.type);
-        cycles += group_.instructions_->CopyCycles(node.type, is_row ? results : results * count,
-                                                   is_row ? count : 1);
+        const auto dimensions = std::count_if(node.reduced.begin(), node.reduced.end(),
+                                              [](int64_t extent) { return extent > 1; });
+        const int64_t segments = is_row ? results : results * count;
+        // Elements of several dimensions that are no row are no strided copy: one instruction each.
+        cycles +=
+            dimensions > 1 && !is_row
+                ? static_cast<double>(segments) * group_.instructions_->CopyCycles(node.type, 1, 1)
+                : group_.instructions_->CopyCycles(node.type, segments, is_row ? count : 1);
         if (row != count) cycles += VectorCycles(card(), results * row * size);
       }
       Count(i, cycles);

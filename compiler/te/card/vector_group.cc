@@ -200,8 +200,8 @@ bool VectorGroup::MayComputeFirst() const {
   bool has_lanes = false;
   for (const VectorNode& node : nodes_.list) {
     if (node.reduction < 0) continue;
-    if (node.kind != Kind::kLane) return false;
-    has_lanes = true;
+    if (node.kind != Kind::kLane && node.kind != Kind::kCopy) return false;
+    has_lanes = has_lanes || node.kind == Kind::kLane;
   }
   return has_lanes;
 }

@@ -345,20 +345,31 @@ class Cutter {
   }
 
   // The results' and the reduced axes (these count on from the results') in the order in which the elements stand in
-  // memory: that of a load whose indices are all of them. Without such a load results' come first.
+  // memory: that of a load whose indices are all of them; or, where a result's are the last, all that have more than
+  // one element, and numbers. Without such a load results' come first.
   static std::vector<size_t> MemoryOrder(const Operation& operation, const Body& body) {
     Axes all = operation.axes;
     all.insert(all.end(), body.axes.begin(), body.axes.end());
     std::vector<size_t> order(all.size());
     for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+    const auto is_one = [&](size_t d) {
+      const size_t results = operation.axes.size();
+      return (d < results ? operation.shape[d] : body.axes[d - results].extent) == 1;
+    };
     ir::ForEachExpr(body.value, [&](Expr e) {
-      if (!e.Is(ExprKind::kLoad) || e.operands().size() != all.size()) return;
+      if (!e.Is(ExprKind::kLoad)) return;
       std::vector<size_t> found;
       for (Expr index : e.operands()) {
         const auto it = std::find(all.begin(), all.end(), index);
         if (it != all.end()) found.push_back(it - all.begin());
+        if (it == all.end() && !index.IsConst()) return;
       }
-      if (std::set<size_t>(found.begin(), found.end()).size() == all.size()) order = found;
+      std::set<size_t> has(found.begin(), found.end());
+      for (size_t d = all.size(); d-- > 0;) {
+        if (is_one(d) && has.insert(d).second) found.insert(found.begin(), d);
+      }
+      if (has.size() != all.size() || found.size() != all.size()) return;
+      if (e.operands().size() == all.size() || found.back() < operation.axes.size()) order = found;
     });
     return order;
   }

@@ -42,8 +42,7 @@ class VectorGroup::Places {
   Shape ClusterExtents() const {
     Shape extents = t_.core;
     const Shape& whole = group_.output_.shape();
-    extents[t_.apart] =
-        std::min(extents[t_.apart] * group_.AcrossInCluster(t_), whole[t_.apart]);
+    extents[t_.apart] = std::min(extents[t_.apart] * group_.AcrossInCluster(t_), whole[t_.apart]);
     extents[t_.split] = std::min(extents[t_.split] * group_.RunsOfCluster(t_), whole[t_.split]);
     return extents;
   }
@@ -51,8 +50,7 @@ class VectorGroup::Places {
   // Whether all cores of a cluster read the same weights: they share none of the dimensions that these follow.
   void FindSharing() {
     const int64_t cores = card().cores;
-    const bool splits =
-        cores > t_.across && t_.core[t_.split] < group_.output_.shape()[t_.split];
+    const bool splits = cores > t_.across && t_.core[t_.split] < group_.output_.shape()[t_.split];
     shares_weights_ = group_.has_products_ && cores > 1 && !(splits && group_.IsOuter(t_.split)) &&
                       !(t_.across > 1 && group_.IsOuter(t_.apart));
   }
