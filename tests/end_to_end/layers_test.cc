@@ -377,6 +377,33 @@ TEST(LayersTest, AttentionOfAPrimeLength) {
   EXPECT_LT(cycles("12x61x64"), 2 * cycles("12x64x64"));
 }
 
+// Two clusters share the rows of each of four heads, and all eight the one of a single head; also a prime number of
+// rows, of which the last core has fewer.
+TEST(LayersTest, ClustersShareTheRowsOfFewHeads) {
+  CaseSettings settings;
+  settings.config = "mlu370";
+  const int64_t four = MustRun({"attention", "4x256x64", {}}, "f16", settings).simulated->cycles;
+  const int64_t one = MustRun({"attention", "1x256x64", {}}, "f16", settings).simulated->cycles;
+  MustRun({"attention", "2x131x64", {}}, "f16", settings);
+  MustRun({"attention", "1x67x40,1x31x40", {}}, "f32", settings);
+  settings.overrides = {"card.clusters=4"};
+  EXPECT_LT(four * 10,
+            8 * MustRun({"attention", "4x256x64", {}}, "f16", settings).simulated->cycles);
+  settings.overrides = {"card.clusters=2"};
+  EXPECT_LT(one * 5, 4 * MustRun({"attention", "1x256x64", {}}, "f16", settings).simulated->cycles);
+}
+
+// What is repeated along rows that are no whole groups of the vector unit takes a few instructions, not some for each
+// row: twice the rows of a core in one tile are no longer program.
+TEST(LayersTest, RowsWithARestAreRepeatedTogether) {
+  CaseSettings settings;
+  settings.config = "mlu370";
+  const auto instructions = [&](const char* shape) {
+    return MustRun({"softmax", shape, {}}, "f16", settings).simulated->instruction_count();
+  };
+  EXPECT_LT(instructions("1024x197"), instructions("512x197") * 5 / 4);
+}
+
 TEST(LayersTest, GroupsOnTheCard) {
   for (const Words& words : GroupCases()) {
     // MLU270 multiplies floats by the vector unit only, MLU370 by both.

@@ -147,6 +147,17 @@ class VectorGroup::Builder {
   }
   // Whether the copy itself is what an instruction transposes.
   bool IsTransposed(size_t i) const { return layout_.nodes[i].turn && !turned_.at(i).columns; }
+  // The loops of a copy that repeats runs of elements along its rows. A last, shorter run of each comes behind the others
+  // of all rows, so that neither is an instruction for each row.
+  static void CopyRuns(Stage& stage, int64_t length, int64_t run) {
+    std::vector<Axis> axes = stage.leaves();
+    const auto [runs, element] = stage.Split(axes.back(), run);
+    if (length % run == 0) return;
+    axes.pop_back();
+    axes.insert(axes.begin(), runs);
+    axes.push_back(element);
+    stage.Reorder(axes);
+  }
   // Loops along which a copy reads backwards come first: of each iteration it is one instruction.
   void BackwardsFirst(Stage& stage, size_t i) const;
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
@@ -475,7 +486,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   }
   for (size_t i = 0; i < list_.size(); ++i) PlaceNode(s, shared_, loops, i);
   for (const Extra& extra : extras_) {
-    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
+    if (extra.run > 0) CopyRuns(s[extra.tensor], extra.tensor.shape().back(), extra.run);
     Place(s, shared_, extra.is_same ? loops.core : loops.tile, extra);
   }
   DoubleBufferMoved(s);
@@ -613,7 +624,11 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
         break;
       }
       BackwardsFirst(s[on_chip_[i]], i);
-      Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
+      Place(s, y, loop,
+            {.tensor = on_chip_[i],
+             .reduction = reduction,
+             .is_parted = node.reduction >= 0,
+             .pads = node.pads()});
       break;
     case Kind::kLane:
       Place(s, y, loop,
