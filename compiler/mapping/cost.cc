@@ -41,6 +41,7 @@ class StreamCost {
         block_bytes_(static_cast<double>(s_.weight_bytes)),
         core_image_(
             static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_loaded_bytes)),
+        copies_(m.block > isa::kTensorLanes && m.block % isa::kTensorLanes != 0 ? 2 : 1),
         blocks_(static_cast<double>(s_.steps / m.parts)),
         pieces_(static_cast<double>(m.pieces)),
         outputs_(static_cast<double>(s_.piece_pixels * m.block)),
@@ -99,7 +100,7 @@ class StreamCost {
   }
   // One of many after the other, by each core: they drift apart, so that one waits while others' bytes come.
   Transfer StreamByCores(double bytes, double cores) const {
-    return Longer({card_.io_start + latency_, bytes / card_.io_port, kIoDma},
+    return Longer({copies_ * (card_.io_start + latency_), bytes / card_.io_port, kIoDma},
                   {0, bytes * cores / share_, share_is_});
   }
   // Cores that have channels of the last block.
@@ -242,7 +243,11 @@ class StreamCost {
   Transfer BlockToSmem() const {
     return ByMemoryCore(static_cast<double>(m_.across) * block_bytes_);
   }
-  Transfer BlockToWmem() const { return ByMove(block_bytes_); }
+  Transfer BlockToWmem() const {
+    Transfer move = ByMove(block_bytes_);
+    move.waits *= copies_;
+    return move;
+  }
   // A load while something is copied from SMEM. Both meet at SMEM's port, which takes bursts in turn: while cores copy,
   // the memory core has its burst's part of a round.
   Transfer LoadBeside(const Transfer& copy) const {
@@ -357,7 +362,8 @@ class StreamCost {
 
   // Each core loads its own weights.
   void AddStepsByCores() {
-    const Transfer load = ByCores(block_bytes_, 1, 1, blocks_ > 1 ? cores_ : LastCores());
+    Transfer load = ByCores(block_bytes_, 1, 1, blocks_ > 1 ? cores_ : LastCores());
+    load.waits *= copies_;
     cost_.Phase("image", 1), AddImage();
     cost_.Phase("first weights", 1), AddImageToCores();
     cost_.Lane(), AddVectors(), Add("weights", load);
@@ -548,6 +554,7 @@ class StreamCost {
   const double memory_core_;  // of the memory core alone
   const std::string_view port_is_;
   const double block_bytes_, core_image_;  // of a step
+  const double copies_;                    // of a block: whole groups of lanes, and a rest
   const double blocks_;                    // of channels
   const double pieces_;
   const double outputs_, cluster_outputs_;  // of a step, or piece, of a core; of a cluster

@@ -34,6 +34,9 @@ bool PartsBegin(const Layer& layer, const Mapping& m, const Shares& s) {
          part.column_step * pixel % isa::kTensorUnitAlignment == 0;
 }
 
+// Equal parts of channels are rounded up to so many, so that copies of them are of whole segments.
+constexpr int64_t kEvenChannels = 8;
+
 int64_t OnChip(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 
 }  // namespace
@@ -151,6 +154,18 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   return s;
 }
 
+std::vector<int64_t> EvenBlocks(const Layer& layer, const Mapping& m) {
+  if (layer.in_blocks || m.turns > 1 || m.channel_clusters > 1 || m.across == 1) return {};
+  std::vector<int64_t> blocks;
+  const int64_t own = CeilDiv(layer.channels, m.across);
+  for (const int64_t count : {int64_t{1}, CeilDiv(own, isa::kTensorLanes)}) {
+    const int64_t block = RoundUp(CeilDiv(own, count), kEvenChannels);
+    const bool is_new = blocks.empty() || blocks.back() != block;
+    if (block % isa::kTensorLanes != 0 && is_new) blocks.push_back(block);
+  }
+  return blocks;
+}
+
 int64_t WeightCopies(const CardFacts& card, const Shares& s) {
   return 2 * OnChip(s.lanes * s.pitch) <= card.wmem_bytes ? 2 : 1;
 }
@@ -208,13 +223,15 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   const Shares shares = SharesOf(layer, card, m);
   const int64_t cluster_channels = shares.cluster_channels;
   // No cluster is without channels, and of the cores that share a cluster's less than half are.
-  if (m.block < 1 || m.block % isa::kTensorLanes != 0 ||
-      (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
+  const std::vector<int64_t> even = EvenBlocks(layer, m);
+  const bool is_block = m.block % isa::kTensorLanes == 0 ||
+                        std::find(even.begin(), even.end(), m.block) != even.end();
+  if (m.block < 1 || !is_block || (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
       2 * CeilDiv(cluster_channels, m.block) <= m.across) {
     return StrCat("channel_clusters = ", m.channel_clusters, " times across = ", m.across,
                   " blocks of ", m.block, ": expected multiples of ", isa::kTensorLanes,
-                  " with which more than half of the cores have some of ", layer.channels,
-                  " channels");
+                  ", or equal parts, with which more than half of the cores have some of ",
+                  layer.channels, " channels");
   }
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/mapping/card_facts.h"
@@ -82,6 +83,11 @@ struct Shares {
   int64_t loaded_bytes = 0;      // of elementwise inputs, for one element
 };
 Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// Blocks other than multiples of the tensor unit's 64 lanes: cores that share channels have as many each, all at once
+// or in as many blocks as of 64. Lanes are idle, but no core waits for one that loads more: of 80 channels that two
+// cores share 40 and 40 come sooner than 64 and 16. For results in whole pixels of all channels, in one turn.
+std::vector<int64_t> EvenBlocks(const Layer& layer, const Mapping& m);
 
 // How many blocks of weights a core has room for: those of the next one come while it computes, or where they do not
 // fit WMEM beside each other after that.

@@ -127,10 +127,10 @@ TEST(MappingTest, SaysWhyItIsNone) {
   EXPECT_THAT(why({.across = 4}), HasSubstr("results_by_smem = 1 is needed"));
   EXPECT_EQ(why({.across = 3, .results_by_smem = true}),
             "across * columns_apart = 3 is no divisor of 4 cores");
-  EXPECT_EQ(
-      why({.across = 4, .block = 128, .results_by_smem = true}),
-      "channel_clusters = 1 times across = 4 blocks of 128: expected multiples of 64 with which "
-      "more than half of the cores have some of 256 channels");
+  EXPECT_EQ(why({.across = 4, .block = 128, .results_by_smem = true}),
+            "channel_clusters = 1 times across = 4 blocks of 128: expected multiples of 64, or "
+            "equal parts, with which "
+            "more than half of the cores have some of 256 channels");
   Layer fewer = Conv();
   fewer.channels = 160;
   EXPECT_EQ(WhyNot(fewer, card, {.across = 4, .results_by_smem = true}), "");
@@ -271,6 +271,35 @@ TEST(MappingTest, ResultsInBlocks) {
   EXPECT_EQ(WhyNot(layer, card, {.across = 4}), "");
   EXPECT_THAT(WhyNot(layer, card, {.across = 4, .results_by_smem = true}),
               HasSubstr("results_by_smem = 0 is needed"));
+}
+
+// 80 channels of two cores: 40 each, or 64 and 16. The first core then loads for the longer one.
+TEST(MappingTest, EqualBlocksOfFewChannels) {
+  const CardFacts card(TestMachine("mlu370"));
+  Layer layer = Conv();
+  layer.channels = 80;
+  layer.parts = {{.count = 9, .bytes = 256, .pitch = 256}};
+  Mapping m = {
+      .across = 2, .block = 40, .parts = 9, .image_by_smem = true, .results_by_smem = true};
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre(40));
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  EXPECT_EQ(SharesOf(layer, card, m).lanes, 64);
+  EXPECT_EQ(SharesOf(layer, card, m).steps, 9);
+  const double even = CostOf(layer, card, m).cycles();
+  m.block = 64;
+  EXPECT_LT(even, CostOf(layer, card, m).cycles());
+  m.block = 48;
+  EXPECT_THAT(WhyNot(layer, card, m),
+              HasSubstr("blocks of 48: expected multiples of 64, or equal"));
+  // Whole groups of lanes, each core's at once or 64 at a time; parts are rounded up to eight.
+  layer.channels = 300;
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre(152, 56));
+  layer.channels = 256;
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre());
+  // Blocks of 64 in GMEM have no part of one.
+  layer.channels = 80, layer.in_blocks = true, m.block = 40;
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre());
+  EXPECT_NE(WhyNot(layer, card, m), "");
 }
 
 // Segments of which few are in flight, of a core's rows by themselves, keep neither their trips nor GMEM busy: that

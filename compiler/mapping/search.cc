@@ -65,16 +65,25 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   return branches;
 }
 
+// Channels of a block: equal parts, then multiples of the unit's lanes up to `most`.
+std::vector<int64_t> Blocks(const Layer& layer, const Mapping& m, int64_t most) {
+  std::vector<int64_t> blocks = EvenBlocks(layer, m);
+  for (int64_t block = isa::kTensorLanes; block <= most; block += isa::kTensorLanes) {
+    blocks.push_back(block);
+  }
+  return blocks;
+}
+
 // Calls visit(mapping) for all blocks and pieces with which the mapping fits; for several pieces only if
 // may_gain(mapping).
 template <typename MayGain, typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const MayGain& may_gain,
                   const Visit& visit) {
-  const int64_t apart = m.channel_clusters * m.across;
-  const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
-  // Filters in parts are of all channels, if the image is there.
-  const bool is_one = m.parts > 1 && !m.image_in_parts;
-  for (m.block = is_one ? most : isa::kTensorLanes; m.block <= most; m.block += isa::kTensorLanes) {
+  const int64_t own = CeilDiv(layer.channels, m.channel_clusters * m.across);
+  for (const int64_t block : Blocks(layer, m, RoundUp(own, isa::kTensorLanes))) {
+    // Filters in parts are of all channels, if the image is there.
+    if (m.parts > 1 && !m.image_in_parts && block < own) continue;
+    m.block = block;
     const int64_t rows = m.parts == 1 ? 1 : SharesOf(layer, card, m).core_rows;
     for (m.pieces = 1; m.pieces <= std::min(rows, kMostPieces); ++m.pieces) {
       if (rows % m.pieces != 0 || (m.pieces > 1 && !may_gain(m))) continue;
@@ -104,8 +113,8 @@ std::optional<Misfit> NearestMisfit(const Layer& layer, const CardFacts& card,
     return static_cast<double>(bytes) / static_cast<double>(has);
   };
   for (Mapping m : Branches(layer, card)) {
-    for (m.block = isa::kTensorLanes; m.block <= RoundUp(layer.channels, isa::kTensorLanes);
-         m.block += isa::kTensorLanes) {
+    for (const int64_t block : Blocks(layer, m, RoundUp(layer.channels, isa::kTensorLanes))) {
+      m.block = block;
       const std::map<std::string, int64_t> own = m.Values();
       if (!std::all_of(values.begin(), values.end(), [&](const auto& value) {
             return own.find(value.first)->second == value.second;

@@ -147,8 +147,8 @@ class VectorGroup::Builder {
   }
   // Whether the copy itself is what an instruction transposes.
   bool IsTransposed(size_t i) const { return layout_.nodes[i].turn && !turned_.at(i).columns; }
-  // The loops of a copy that repeats runs of elements along its rows. A last, shorter run of each comes behind the others
-  // of all rows, so that neither is an instruction for each row.
+  // The loops of a copy that repeats runs of elements along its rows. A last, shorter run of each comes behind the
+  // others of all rows, so that neither is an instruction for each row.
   static void CopyRuns(Stage& stage, int64_t length, int64_t run) {
     std::vector<Axis> axes = stage.leaves();
     const auto [runs, element] = stage.Split(axes.back(), run);
