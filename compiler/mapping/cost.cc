@@ -343,7 +343,14 @@ class StreamCost {
       cost_.Phase("last step", 1), add_rest();
       return;
     }
-    const auto add_step = [&] { cost_.Lane(), AddCompute(), AddMoved(); };
+    // A part of an image that is in SMEM comes behind the copy of the next weights, and the sums wait for it.
+    const auto add_step = [&] {
+      cost_.Lane();
+      if (m_.image_in_parts && m_.image_by_smem) {
+        Add("weights to WMEM", BlockToWmem()), AddMovedImagePart();
+      }
+      AddCompute(), AddMoved();
+    };
     const double in_run = steps_ / runs_;
     AddWaits(steps_ + runs_, wait);
     if (runs_ > 1) {

@@ -273,6 +273,39 @@ TEST(MappingTest, ResultsInBlocks) {
               HasSubstr("results_by_smem = 0 is needed"));
 }
 
+// Where weights and image go by way of SMEM and the image comes in parts, its part is copied to a core behind the next
+// weights, and the sums wait for both: nothing of a step overlaps but the load of the weights after that.
+TEST(MappingTest, PartsOfAnImageInSmemWait) {
+  const CardFacts card(TestMachine("mlu370"));
+  Layer layer = Conv();
+  layer.parts = {{.count = 9, .bytes = 256, .pitch = 256, .channels = 256}};
+  const auto beside_sums = [&](bool weights_by_smem) {
+    const Mapping m = {.across = 2,
+                       .block = 128,
+                       .parts = 9,
+                       .image_in_parts = true,
+                       .weights_by_smem = weights_by_smem,
+                       .image_by_smem = true,
+                       .results_by_smem = true};
+    EXPECT_EQ(WhyNot(layer, card, m), "");
+    std::vector<std::string> parts;
+    for (const CostParts::PhaseOf& phase : CostOf(layer, card, m).Phases()) {
+      if (phase.name != "steps") continue;
+      for (const CostParts::LaneOf& lane : phase.lanes) {
+        if (std::none_of(lane.parts.begin(), lane.parts.end(),
+                         [](const CostParts::Part& part) { return part.what == "sums"; })) {
+          continue;
+        }
+        for (const CostParts::Part& part : lane.parts) parts.emplace_back(part.what);
+      }
+    }
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+    return parts;
+  };
+  EXPECT_THAT(beside_sums(true), ElementsAre("weights to WMEM", "image", "padding", "sums"));
+  EXPECT_THAT(beside_sums(false), ElementsAre("padding", "sums"));
+}
+
 // 80 channels of two cores: 40 each, or 64 and 16. The first core then loads for the longer one.
 TEST(MappingTest, EqualBlocksOfFewChannels) {
   const CardFacts card(TestMachine("mlu370"));

@@ -393,6 +393,13 @@ TEST(LayersTest, ClustersShareTheRowsOfFewHeads) {
   EXPECT_LT(one * 5, 4 * MustRun({"attention", "1x256x64", {}}, "f16", settings).simulated->cycles);
 }
 
+// Rows of no whole groups that one core has: nothing of them is copied element by element.
+TEST(LayersTest, LongRowsWithARest) {
+  CaseSettings settings;
+  settings.config = "mlu370";
+  EXPECT_LT(MustRun({"softmax", "32x20001", {}}, "f16", settings).simulated->cycles, 25'000);
+}
+
 // What is repeated along rows that are no whole groups of the vector unit takes a few instructions, not some for each
 // row: twice the rows of a core in one tile are no longer program.
 TEST(LayersTest, RowsWithARestAreRepeatedTogether) {

@@ -245,6 +245,8 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
         if (across == 1 ? apart != split : apart == split) continue;
+        // Parts of rows in several clusters would begin between groups of the vector unit.
+        if (across > machine_->cores_per_cluster() && (apart == last || split == last)) continue;
         const bool shares_channels = channels_ > 0 && across > 1 && apart == last;
         // The last core may have fewer than the others, but some.
         const int64_t part = CeilDiv(shape[apart], across);
