@@ -74,7 +74,7 @@ std::vector<size_t> SearchOrder(const std::vector<kernels::RankedSchedule>& rank
 // The function before the passes.
 absl::StatusOr<ir::Function> Written(const Operator& op, const OperatorCase& c,
                                      const Target& target) {
-  if (!IsCard(target.name) || !kernels::TakesLoops(op, c)) return op.build(c, target);
+  if (!IsCard(target.name) || !kernels::TakesLoops(op, c, target)) return op.build(c, target);
   ASSIGN_OR_RETURN(const Target interpreter, MakeTarget("interp", nullptr));
   ASSIGN_OR_RETURN(const ir::Function loops, op.build(c, interpreter));
   ASSIGN_OR_RETURN(NestSchedule scheduled, ScheduleNest(loops, target));
@@ -154,7 +154,7 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 absl::StatusOr<TakenSchedule> TakeSchedule(const OperatorCase& c, const Target& target) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   TakenSchedule taken = {.operator_case = c};
-  if (!IsCard(target.name) || !op->choose || kernels::TakesLoops(*op, c)) return taken;
+  if (!IsCard(target.name) || !op->choose || kernels::TakesLoops(*op, c, target)) return taken;
   ASSIGN_OR_RETURN(const kernels::ChosenSchedule chosen, op->choose(c, target));
   taken.operator_case.schedule = chosen.choice;
   taken.by = chosen.by;

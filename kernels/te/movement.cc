@@ -256,7 +256,7 @@ Operator Concat() {
       // [tensor-program concat end]
       "concat");
   // Of types that the card does not add, each part is a nest of copies.
-  row.loops_on_card = [](const OperatorCase& c) { return !HasSums(c.dtype); };
+  row.loops_on_card = [](const OperatorCase& c, const Target&) { return !HasSums(c.dtype); };
   return row;
 }
 

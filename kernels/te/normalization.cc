@@ -5,7 +5,10 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "compiler/target/target.h"
 #include "compiler/te/graph.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
 #include "kernels/reference/normalization.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/unscheduled.h"
@@ -92,9 +95,7 @@ Tensor SoftmaxOfColumns(te::Graph& g, const OperatorCase& c, const Rows& k) {
   });
 }
 
-Tensor Softmax(te::Graph& g, const OperatorCase& c, int64_t axis) {
-  const Rows k = RowsOf(c, axis);
-  if (k.inner > 1) return SoftmaxOfColumns(g, c, k);
+Tensor SoftmaxOfRows(te::Graph& g, const OperatorCase& c, const Rows& k) {
   const te::Shape whole = {k.outer, k.count};
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.count);
   const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
@@ -107,6 +108,11 @@ Tensor Softmax(te::Graph& g, const OperatorCase& c, int64_t axis) {
   // One quotient for a row.
   const Tensor q = g.Compute("Q", {k.outer}, [&](Expr o) { return 1 / s(o); });
   return g.Compute("Y", whole, [&](Expr o, Expr i) { return To(c.dtype, e(o, i) * q(o)); });
+}
+
+Tensor Softmax(te::Graph& g, const OperatorCase& c, int64_t axis) {
+  const Rows k = RowsOf(c, axis);
+  return k.inner > 1 ? SoftmaxOfColumns(g, c, k) : SoftmaxOfRows(g, c, k);
 }
 
 // The mean along the rows of what `element` says.
@@ -235,6 +241,9 @@ absl::Status CheckRank(const OperatorCase& c) {
   return CheckShapes(c, {c.shape.size()});
 }
 
+// Rows of fewer elements fit NMEM, or have few parts.
+constexpr int64_t kLongRow = 4096;
+
 Operator SoftmaxRow() {
   Operator row;
   row.name = "softmax";
@@ -254,12 +263,31 @@ Operator SoftmaxRow() {
     ReferenceSoftmax(k.outer, k.count, k.inner, in[0], out[0]);
   };
   // The difference, exp, the sum, the product; the largest element is found in X's type.
-  // Columns are several groups that cross GMEM.
-  row.loops_on_card = [axis](const OperatorCase& c) { return RowsOf(c, axis(c)).inner > 1; };
-  return MakeOperator(
+  row = MakeOperator(
       std::move(row), {}, 4,
       [axis](te::Graph& g, const OperatorCase& c) { return Softmax(g, c, axis(c)); },
       ScheduleByExpressions);
+  // Columns are several groups that cross GMEM; and so are rows in parts, where a whole one does not fit NMEM: then
+  // what fits takes each element by itself.
+  row.loops_on_card = [axis, first = row.first_schedules](const OperatorCase& c,
+                                                          const Target& target) {
+    const Rows k = RowsOf(c, axis(c));
+    if (k.inner > 1 || k.count < kLongRow) return k.inner > 1;
+    constexpr double kFar = 4, kStart = 20'000;
+    const double bytes = 2.0 * static_cast<double>(te::ElementCount(c.shape)) *
+                         static_cast<double>(ir::ByteSize(c.dtype));
+    const double limit = kStart + kFar * bytes / target.machine->gmem_bytes_per_cycle();
+    const auto whole = first(c, target, limit);
+    return !whole.ok() || whole->empty() || (*whole)[0].cycles > limit;
+  };
+  row.build = [axis, build = row.build](const OperatorCase& c,
+                                        const Target& target) -> absl::StatusOr<ir::Function> {
+    const Rows k = RowsOf(c, axis(c));
+    if (!IsInterpreter(target.name) || k.count < kLongRow) return build(c, target);
+    te::Graph g(c.op);
+    return Lower(te::Schedule(SoftmaxOfColumns(g, c, k)));
+  };
+  return row;
 }
 
 OperatorAttribute Epsilon() {

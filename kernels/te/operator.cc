@@ -95,8 +95,8 @@ absl::Status WrongType(const OperatorCase& c, const std::string& expected) {
 }
 bool IsWrongType(const absl::Status& status) { return status.GetPayload(kWrongType).has_value(); }
 
-bool TakesLoops(const Operator& op, const OperatorCase& c) {
-  return op.loops_on_card && c.schedule.empty() && op.loops_on_card(c);
+bool TakesLoops(const Operator& op, const OperatorCase& c, const Target& target) {
+  return op.loops_on_card && c.schedule.empty() && op.loops_on_card(c, target);
 }
 
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted) {

@@ -126,7 +126,7 @@ struct Operator {
   std::function<te::Tensor(te::Graph&, const OperatorCase&)> express = {};
   // Of which cases that name no schedule the function for the interpreter, loops, is made into instructions on an
   // accelerator (cases::ScheduleNest), in place of `build`. Empty: of none.
-  std::function<bool(const OperatorCase&)> loops_on_card = {};
+  std::function<bool(const OperatorCase&, const Target&)> loops_on_card = {};
   // The schedules that the operator chooses from on an accelerator, the first choice of its cost model
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
@@ -144,7 +144,7 @@ struct Operator {
 };
 
 // Operator::loops_on_card, and the case names no schedule.
-bool TakesLoops(const Operator& op, const OperatorCase& c);
+bool TakesLoops(const Operator& op, const OperatorCase& c, const Target& target);
 
 // That an operator has other types than the case's, "f16 or f32" say; and whether a status is that error.
 absl::Status WrongType(const OperatorCase& c, const std::string& expected);

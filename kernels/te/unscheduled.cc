@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram&
 }  // namespace
 
 void ScheduleByLoops(Operator& row, const Expressions& express, const std::string& function) {
-  row.loops_on_card = [](const OperatorCase&) { return true; };
+  row.loops_on_card = [](const OperatorCase&, const Target&) { return true; };
   row.build = [express, function](const OperatorCase& c,
                                   const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine != nullptr) {

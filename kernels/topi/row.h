@@ -61,7 +61,7 @@ Operator MakeRow(Operator row, RowParts<K> parts) {
     return *std::move(k);
   };
   row.tolerance_of_largest = kTopiTolerance;
-  row.loops_on_card = [](const OperatorCase&) { return true; };
+  row.loops_on_card = [](const OperatorCase&, const Target&) { return true; };
   row.check = [shared, p](const OperatorCase& c) { return p->parse(*shared, c).status(); };
   row.tensors = [parsed, p](const OperatorCase& c) { return p->tensors(parsed(c)); };
   row.work = [parsed, p](const OperatorCase& c) {

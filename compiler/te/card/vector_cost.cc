@@ -177,8 +177,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     Count(i, CyclesOf(turn, node.type, !loads, *group_.instructions_));
   }
 
-  // Copies of elements along dimensions that the operand lacks.
-  double SpreadCycles(const Shape& box, const std::vector<bool>& has, Type type) {
+  // Copies of elements along dimensions that the operand lacks, to a box of `whole`.
+  double SpreadCycles(const Shape& whole, const Shape& box, const std::vector<bool>& has,
+                      Type type) {
     const int64_t elements = ElementCount(box);
     layout_.needs.nmem += OnChipBytes(Room(box), type);
     const auto copy = [&](int64_t segments, int64_t count) {
@@ -191,6 +192,10 @@ class VectorGroup::Counter : public VectorGroup::Places {
           copy(rows * kFirstRun, 1) + copy(rows * isa::kVectorGroup / kFirstRun, kFirstRun);
       if (box.back() == isa::kVectorGroup) return runs;
       layout_.needs.nmem += OnChipBytes(rows * isa::kVectorGroup, type);
+      // Parts of a row that begin between groups are copied element by element.
+      if (box.back() < whole.back() && box.back() % isa::kVectorGroup != 0) {
+        return runs + static_cast<double>(elements) * copy(1, 1);
+      }
       return runs + copy(elements / isa::kVectorGroup, isa::kVectorGroup);
     }
     int64_t run = 1;
@@ -233,7 +238,8 @@ class VectorGroup::Counter : public VectorGroup::Places {
         use = RowUse(node, o, has, placed, row);
       }
       placed.uses.push_back(use);
-      if (use == Use::kSpread) cycles += SpreadCycles(box, has, list_[operand.node].type);
+      if (use == Use::kSpread)
+        cycles += SpreadCycles(node.shape, box, has, list_[operand.node].type);
     }
     if (row > 0) {
       // A row's form has no runs of its own.
@@ -243,8 +249,8 @@ class VectorGroup::Counter : public VectorGroup::Places {
           if (placed.uses[o] != Use::kRow) continue;
           placed.uses[o] = Use::kSpread;
           placed.repeats[o] = -1;
-          cycles +=
-              SpreadCycles(box, Has(box, node.operands[o]), list_[node.operands[o].node].type);
+          cycles += SpreadCycles(node.shape, box, Has(box, node.operands[o]),
+                                 list_[node.operands[o].node].type);
         }
       } else {
         own = {.count = own.length / row, .length = row};
@@ -455,7 +461,8 @@ class VectorGroup::Counter : public VectorGroup::Places {
     for (size_t d = 0; d < has.size(); ++d) {
       if (!has[d] && t_.tile[d] > 1) layout_.spreads_result = true;
     }
-    if (layout_.spreads_result) needs_.compute_cycles += SpreadCycles(t_.tile, has, type);
+    if (layout_.spreads_result)
+      needs_.compute_cycles += SpreadCycles(group_.output_.shape(), t_.tile, has, type);
     // It leaves while the next tile is computed.
     size_t room = result.node;
     while (at(room).place >= 0) room = at(room).place;
