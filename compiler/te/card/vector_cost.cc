@@ -238,8 +238,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
         use = RowUse(node, o, has, placed, row);
       }
       placed.uses.push_back(use);
-      if (use == Use::kSpread)
+      if (use == Use::kSpread) {
         cycles += SpreadCycles(node.shape, box, has, list_[operand.node].type);
+      }
     }
     if (row > 0) {
       // A row's form has no runs of its own.
@@ -461,8 +462,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     for (size_t d = 0; d < has.size(); ++d) {
       if (!has[d] && t_.tile[d] > 1) layout_.spreads_result = true;
     }
-    if (layout_.spreads_result)
+    if (layout_.spreads_result) {
       needs_.compute_cycles += SpreadCycles(group_.output_.shape(), t_.tile, has, type);
+    }
     // It leaves while the next tile is computed.
     size_t room = result.node;
     while (at(room).place >= 0) room = at(room).place;
