@@ -287,7 +287,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   if (built) {
     isa::Work work = op->work(c);
     const int64_t* rate = machine.Find(StrCat("tensor.macs_", ir::TypeName(work.mac_type)));
-    if (kernels::TakesLoops(*op, c, target) && (rate == nullptr || *rate == 0)) {
+    if ((rate == nullptr || *rate == 0) && kernels::TakesLoops(*op, c, target)) {
       // The vector unit multiplies and adds.
       work.vector_elements += 2 * work.macs;
       work.vector_type = work.mac_type;

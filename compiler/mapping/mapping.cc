@@ -223,10 +223,12 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   const Shares shares = SharesOf(layer, card, m);
   const int64_t cluster_channels = shares.cluster_channels;
   // No cluster is without channels, and of the cores that share a cluster's less than half are.
-  const std::vector<int64_t> even = EvenBlocks(layer, m);
-  const bool is_block = m.block % isa::kTensorLanes == 0 ||
-                        std::find(even.begin(), even.end(), m.block) != even.end();
-  if (m.block < 1 || !is_block || (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
+  const auto is_even = [&] {
+    const std::vector<int64_t> even = EvenBlocks(layer, m);
+    return std::find(even.begin(), even.end(), m.block) != even.end();
+  };
+  if (m.block < 1 || (m.block % isa::kTensorLanes != 0 && !is_even()) ||
+      (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
       2 * CeilDiv(cluster_channels, m.block) <= m.across) {
     return StrCat("channel_clusters = ", m.channel_clusters, " times across = ", m.across,
                   " blocks of ", m.block, ": expected multiples of ", isa::kTensorLanes,

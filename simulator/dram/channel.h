@@ -178,8 +178,8 @@ class DramChannel {
   int64_t next_sequence_ = 0;
   std::array<Queue, 2> queues_;  // reads, writes
   bool writing_ = false;
-  int64_t passed_ = 0;               // reads since the oldest write became that
-  int64_t last_late_ = -1;           // the youngest write of the last that waited too long
+  int64_t passed_ = 0;      // reads since the oldest write is that and the direction to read
+  int64_t last_late_ = -1;  // the youngest write of the last that waited too long
   std::vector<MergedWrite> merged_;  // that are not complete
   std::vector<Waiting> inbox_;
   size_t inbox_first_ = 0;

@@ -142,15 +142,12 @@ void DramChannel::FinishMerged(int8_t index, int64_t clock) {
 void DramChannel::Remove(Queue& queue, int8_t index) {
   auto& entries = queue.entries;
   const Entry& entry = entries[static_cast<size_t>(index)];
+  const bool is_oldest = queue.age.first == index;
+  queue.overtaken = is_oldest ? 0 : queue.overtaken + 1;
   if (&queue == &queues_[0]) {
     ++passed_;
-  } else if (queue.age.first == index) {
+  } else if (is_oldest) {
     passed_ = 0;
-  }
-  if (queue.age.first == index) {
-    queue.overtaken = 0;
-  } else {
-    ++queue.overtaken;
   }
   const auto at = [&](int8_t i) -> Entry& { return entries[static_cast<size_t>(i)]; };
   (entry.older == kNone ? queue.age.first : at(entry.older).newer) = entry.newer;

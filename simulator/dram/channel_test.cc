@@ -176,8 +176,8 @@ TEST(DramChannel, ARowHitOvertakesUntilTheOldestStarves) {
   }
 }
 
-// Reads that never end: a store that waits for its write goes on after 4 `starvation` of them, one that does not wait
-// is written when there are none. A second write that comes meanwhile is written with the first, a third waits again.
+// A store that waits for its write goes on after 4 `starvation` reads, though more come. A second write that comes
+// meanwhile is written with the first, a third waits again.
 TEST(DramChannel, ReadsPassAWriteThatIsWaitedForOnlySoLong) {
   for (const int64_t starvation : {0, 1, 5, 20}) {
     SCOPED_TRACE(starvation);

@@ -329,7 +329,7 @@ TEST(LlvmTest, Outputs) {
   EXPECT_EQ(object->substr(0, 4), "\177ELF");
 }
 
-// A let's arithmetic wraps, unless loops say that it does not: then it is that of an index.
+// Each is what it is by itself, in any order and number.
 TEST(LlvmTest, SeveralOutputs) {
   const ir::Function f =
       Parse("func f(A: f32[64], n: i32) { parallel (i, 0, n) { A[i] = A[i] * 2.0 + 1.0 } }");
@@ -342,6 +342,7 @@ TEST(LlvmTest, SeveralOutputs) {
   EXPECT_NE((*texts)[1], (*texts)[2]);
 }
 
+// A let's arithmetic wraps, unless loops say that it does not: then it is that of an index.
 TEST(LlvmTest, LetsThatDoNotWrap) {
   const auto ir = [](const std::string& value) {
     const ir::Function f =
