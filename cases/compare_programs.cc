@@ -46,7 +46,9 @@ absl::StatusOr<std::vector<ir::Tensor>> MakeInputs(const ProgramOnDisk& compiled
   if (compiled.file.operator_case) {
     ASSIGN_OR_RETURN(const kernels::Operator* op,
                      kernels::FindOperator(*compiled.file.operator_case));
-    return kernels::MakeTensors(*op, *compiled.file.operator_case, seed, kernels::ValuesFor(*op));
+    const ir::Values values =
+        compiled.program.is_reassociated ? ir::Values::kFinite : kernels::ValuesFor(*op);
+    return kernels::MakeTensors(*op, *compiled.file.operator_case, seed, values);
   }
   std::vector<ir::Tensor> tensors;
   for (const isa::ProgramParam& param : compiled.program.params) {
@@ -208,8 +210,8 @@ absl::Status CompareValues(const ComparisonSettings& settings, const ProgramOnDi
       ASSIGN_OR_RETURN(const kernels::Operator* op,
                        kernels::FindOperator(*compiled.file.operator_case));
       ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &settings.machine));
-      agrees =
-          kernels::ValuesAgree(*op, *compiled.file.operator_case, target, expected[i], difference);
+      agrees = kernels::ValuesAgree(*op, *compiled.file.operator_case, target, expected[i],
+                                    difference, compiled.program.is_reassociated);
     }
     if (agrees) continue;
     const std::string limit =

@@ -268,6 +268,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     report.compile_ms = MillisecondsSince(compile_start);
   }
 
+  report.is_reassociated = built && built->program.is_reassociated;
   const size_t inputs = specs.size() - 1;
   std::vector<ir::Tensor> tensors;
   if (settings.timing_only) {
@@ -275,7 +276,8 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
       tensors.push_back(simulator::ShapeOnly(spec.type, spec.shape));
     }
   } else {
-    tensors = kernels::MakeTensors(*op, c, settings.seed, kernels::ValuesFor(*op, c, target));
+    tensors = kernels::MakeTensors(*op, c, settings.seed,
+                                   kernels::ValuesFor(*op, c, target, report.is_reassociated));
   }
   std::vector<ir::Tensor> expected;
   if (report.settings.check_values) {
@@ -309,7 +311,9 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
     report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
-    if (kernels::ValuesAgree(*op, c, target, expected[i], difference)) continue;
+    if (kernels::ValuesAgree(*op, c, target, expected[i], difference, report.is_reassociated)) {
+      continue;
+    }
     report.ok = false;
     report.difference =
         StrCat(specs[inputs + i].name, "[", difference.where, "] is ",

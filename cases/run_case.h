@@ -48,6 +48,8 @@ struct CaseReport {
   // No value is known to differ from the reference by more than the operator's tolerance; without settings.check_values
   // none is known at all.
   bool ok = false;
+  // Of isa::Program: then values agree within a tolerance.
+  bool is_reassociated = false;
   double max_abs_error = 0;
   double max_rel_error = 0;
   std::string difference;  // if not ok: where it is greatest, "Y[17] is 0.5, expected 0.25"

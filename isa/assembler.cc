@@ -289,6 +289,10 @@ class Assembler {
       program_.assertions.push_back(std::move(text));
       return absl::OkStatus();
     }
+    if (directive.text == ".reassociated") {
+      program_.is_reassociated = true;
+      return absl::OkStatus();
+    }
     if (directive.text == ".tensor") return Tensor(/*is_temporary=*/false);
     if (directive.text == ".temporary") return Tensor(/*is_temporary=*/true);
     if (directive.text == ".scalar") {
@@ -309,10 +313,11 @@ class Assembler {
       ASSIGN_OR_RETURN(aliases_[name], Register());
       return absl::OkStatus();
     }
-    return ErrorAt(
-        directive,
-        "expected .program, .machine, .assert, .tensor, .scalar, .temporary, .equ or .reg, found '",
-        directive.text, "'");
+    return ErrorAt(directive,
+                   "expected .program, .machine, .assert, .reassociated, .tensor, .scalar, "
+                   ".temporary, .equ or "
+                   ".reg, found '",
+                   directive.text, "'");
   }
 
   absl::Status Tensor(bool is_temporary) {
@@ -558,6 +563,7 @@ absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program
   for (const std::string& assertion : program.assertions) {
     StrAppend(&text, ".assert ", Quote(assertion), "\n");
   }
+  if (program.is_reassociated) StrAppend(&text, ".reassociated\n");
   for (const ProgramParam& param : program.params) {
     StrAppend(&text,
               param.is_temporary ? ".temporary "

@@ -66,13 +66,14 @@ done:
 TEST(Assembler, DisassemblesToTextThatReadsBack) {
   Program program = MustAssemble(
       ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=\"\n.assert \"n % 64 == "
-      "0\"\n.tensor a.b bf16 [] "
+      "0\"\n.reassociated\n.tensor a.b bf16 [] "
       "out\n.tensor w i8 [64, 9] in parts(64, 3)\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
       "-9223372036854775808\n"
       "  bne r1, r63, loop\n  jump 7\nend:\n");
   program.params[0].name = "odd name \"\\\n\xff";
   EXPECT_THAT(program.machine, ElementsAre(Pair("core.nmem_kib", "512"), Pair("gmem.dram", "")));
   EXPECT_THAT(program.assertions, ElementsAre("n % 64 == 0"));
+  EXPECT_TRUE(program.is_reassociated);
   ASSERT_EQ(program.params.size(), 3u);
   EXPECT_EQ(program.params[1].rows, 64);
   EXPECT_EQ(program.params[1].parts, 3);
@@ -145,8 +146,8 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".machine nmem", "expected \"name=value\" of a machine's parameter, found \"nmem\""},
       {".machine \"a=1\"\n.machine \"a=2\"", "a second a"},
       {".data 5",
-       "expected .program, .machine, .assert, .tensor, .scalar, .temporary, .equ or .reg, found "
-       "'.data'"},
+       "expected .program, .machine, .assert, .reassociated, .tensor, .scalar, .temporary, .equ or "
+       ".reg, found '.data'"},
       {".program \"abc", "a string that no quote ends"},
       {".program \"a\\x9\"", "two hexadecimal digits"},
       {"halt !", "a character that means nothing: '!'"},

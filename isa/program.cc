@@ -15,7 +15,7 @@ namespace {
 // Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what follows; then name,
 // parameters of the machine, assertions, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -194,6 +194,7 @@ std::string Serialize(const Program& program) {
   }
   Put(&body, static_cast<uint32_t>(program.assertions.size()));
   for (const std::string& assertion : program.assertions) PutString(&body, assertion);
+  Put(&body, static_cast<uint8_t>(program.is_reassociated));
   Put(&body, static_cast<uint32_t>(program.params.size()));
   for (const ProgramParam& param : program.params) {
     PutString(&body, param.name);
@@ -264,6 +265,8 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
     ASSIGN_OR_RETURN(std::string assertion, reader.TakeString("bytes of an assertion"));
     program.assertions.push_back(std::move(assertion));
   }
+  ASSIGN_OR_RETURN(const uint8_t is_reassociated, reader.TakeBelow<uint8_t>(2, "a flag"));
+  program.is_reassociated = is_reassociated != 0;
   ASSIGN_OR_RETURN(const size_t params, reader.TakeCount<uint32_t>(12, "parameters"));
   for (size_t p = 0; p < params; ++p) {
     ASSIGN_OR_RETURN(ProgramParam param, TakeParam(reader));

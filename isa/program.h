@@ -60,6 +60,9 @@ struct Program {
   std::map<std::string, std::string> machine = {};
   // Conditions that its scalars keep, as the function's `@assert` has them: "n % 64 == 0".
   std::vector<std::string> assertions = {};
+  // Floats are added up in another order than what the program was made of says, so that results agree within a
+  // tolerance (`@reassociated` of the function).
+  bool is_reassociated = false;
   std::vector<ProgramParam> params;
   std::vector<Word> code;
   // Names of places in the code, for listings and error messages.
@@ -85,6 +88,7 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
 //   .program add
 //   .machine "core.nmem_kib=512"
 //   .assert "n % 64 == 0"
+//   .reassociated
 //   .tensor x f16 any in
 //   .scalar n i64
 //   .temporary t f32 [16, 64]

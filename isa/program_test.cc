@@ -19,6 +19,7 @@ Program Example() {
   program.name = "scale";
   program.machine = {{"core.nmem_kib", "512"}, {"gmem.dram", "flat"}};
   program.assertions = {"n % 64 == 0", "0 < n"};
+  program.is_reassociated = true;
   program.params.push_back({.name = "x", .shape = {4, 5}});
   program.params.push_back({.name = "w", .shape = {8, 6}, .rows = 8, .parts = 3});
   program.params.push_back({.name = "y", .any_shape = true, .access = ir::Access::kOut});
@@ -102,8 +103,8 @@ TEST(Program, EveryFlippedBitIsAnError) {
     EXPECT_THAT(ErrorOf(damaged), HasSubstr("p.bin: byte ")) << "bit " << bit;
   }
   std::string newer = bytes;
-  newer[4] = 6;
-  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 5, found version 6"));
+  newer[4] = 7;
+  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 6, found version 7"));
   std::string damaged = bytes;
   damaged.back() ^= 1;
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
@@ -119,7 +120,7 @@ TEST(Program, AScalarIsNotWritten) {
 
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
-  std::string bytes("NAOP\5\0\0\0", 8);
+  std::string bytes("NAOP\6\0\0\0", 8);
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : body) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   for (const uint64_t value : {uint64_t{24 + body.size()}, hash}) {

@@ -7,6 +7,7 @@ constexpr char kContract[] = "contract";
 constexpr char kReassociate[] = "reassociate";
 constexpr char kReciprocal[] = "reciprocal";
 constexpr char kDots[] = "dots";
+constexpr char kReassociated[] = "reassociated";
 
 }  // namespace
 
@@ -26,6 +27,15 @@ void Allow(Function& function, const FloatRules& rules) {
   allow(rules.reassociate, own.reassociate, kReassociate);
   allow(rules.reciprocal, own.reciprocal, kReciprocal);
   allow(rules.dots, own.dots, kDots);
+}
+
+bool IsReassociated(const Function& function) {
+  return function.FindAttribute(kReassociated) != nullptr;
+}
+
+void SayReassociated(Function& function) {
+  if (!IsReassociated(function))
+    function.attributes.push_back({.key = kReassociated, .values = {}});
 }
 
 }  // namespace polynao::ir

@@ -29,6 +29,11 @@ FloatRules FloatRulesOf(const Function& function);
 // Gives `function` the attributes of `rules` that it lacks.
 void Allow(Function& function, const FloatRules& rules);
 
+// Whether the function adds up floats in another order than what it was made of (an operator's expression): results
+// agree with that within a tolerance. Attribute `@reassociated`.
+bool IsReassociated(const Function& function);
+void SayReassociated(Function& function);
+
 }  // namespace polynao::ir
 
 #endif  // COMPILER_IR_FLOAT_RULES_H_

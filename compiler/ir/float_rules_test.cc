@@ -22,5 +22,15 @@ TEST(FloatRulesTest, AreAttributes) {
   EXPECT_EQ(FloatRulesOf(*ParseFunction(Print(f))), FloatRulesOf(f));
 }
 
+TEST(FloatRulesTest, AFunctionSaysThatItWasReassociated) {
+  Function f = *ParseFunction("func f(A: f64[1]) { A[0] = 1.0 }");
+  EXPECT_FALSE(IsReassociated(f));
+  SayReassociated(f);
+  SayReassociated(f);
+  EXPECT_TRUE(IsReassociated(*ParseFunction(Print(f))));
+  EXPECT_EQ(f.attributes.size(), 1);
+  EXPECT_EQ(FloatRulesOf(f), FloatRules());
+}
+
 }  // namespace
 }  // namespace polynao::ir

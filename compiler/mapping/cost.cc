@@ -55,10 +55,13 @@ class StreamCost {
     core_segments_ = !whole_pixels && !layer.in_blocks ? static_cast<double>(s_.pixels)
                      : whole_columns                   ? 1.0
                                                        : static_cast<double>(s_.core_rows);
-    image_segments_ = m.image_in_parts ? static_cast<double>(s_.pixels)
-                      : whole_columns
-                          ? 1.0
-                          : static_cast<double>(layer.image_rows.LoadedOf(s_.core_rows));
+    const auto image_rows = static_cast<double>(layer.image_rows.LoadedOf(s_.core_rows));
+    image_segments_ =
+        m.image_in_parts ? static_cast<double>(s_.pixels)
+        : layer.has_part_of_pixels()
+            ? image_rows * static_cast<double>(layer.image_columns.LoadedOf(s_.core_columns))
+        : whole_columns ? 1.0
+                        : image_rows;
   }
 
   CostParts Parts() {
@@ -266,7 +269,14 @@ class StreamCost {
     cost_.Lane(), Add("weights to WMEM", BlockToWmem());
     AddMovedImagePart();
     Add("weights", LoadBeside(BlockToWmem()));
-    if (m_.image_in_parts) cost_.Lane(), AddImagePart();
+    if (m_.image_in_parts && !LoadsBeforeSums()) {
+      cost_.Lane(), AddImagePart(static_cast<double>(m_.across) * block_bytes_ / port_);
+    }
+  }
+  // A part of an image with margins that a core loads by itself has one place: it comes when the sums before it are
+  // done, if weights come by SMEM.
+  bool LoadsBeforeSums() const {
+    return m_.image_in_parts && !m_.image_by_smem && m_.weights_by_smem && layer_.is_padded;
   }
   // The same where each pixel is a segment, which takes SMEM's port at least one cycle; all cores' do.
   Transfer ByMove(double bytes, double pixel_bytes) const {
@@ -278,8 +288,9 @@ class StreamCost {
   }
   // What a core needs first of an image in SMEM.
   Transfer ImageToCore() const {
-    return m_.image_in_parts ? ByMove(core_image_, static_cast<double>(s_.part_pixel_bytes))
-                             : ByMove(core_image_);
+    if (m_.image_in_parts) return ByMove(core_image_, static_cast<double>(s_.part_pixel_bytes));
+    if (!layer_.has_part_of_pixels()) return ByMove(core_image_);
+    return ByMove(core_image_, static_cast<double>(layer_.input_channels * layer_.element_bytes));
   }
   // Elements of a step's results, or of what is computed with them, so many bytes each.
   Transfer OutputsByMove(int64_t element_bytes) const {
@@ -291,11 +302,18 @@ class StreamCost {
   void AddMovedImagePart() {
     if (m_.image_in_parts && m_.image_by_smem) Add("image", ImageToCore());
   }
-  // Short segments, which wait for one another and besides for GMEM.
-  void AddImagePart() {
+  // Short segments, which wait for one another and besides for GMEM, which serves others for `meanwhile` cycles: few
+  // segments in flight keep neither busy all the time.
+  void AddImagePart(double meanwhile = 0) {
     if (!m_.image_in_parts || m_.image_by_smem) return;
     const double waits = card_.io_start + image_segments_ * latency_ / card_.strided_reads;
-    Add("image", {waits, core_image_ * cores_ / share_, share_is_});
+    const double bytes = core_image_ * cores_ / share_;
+    if (meanwhile == 0) {
+      Add("image", {waits, bytes, share_is_});
+      return;
+    }
+    const double served = meanwhile + bytes;
+    Add("image", {std::hypot(waits, served) - served, served, share_is_});
   }
   void AddCopy() { cost_.Lane(), Add("weights to WMEM", BlockToWmem()); }
 
@@ -349,6 +367,7 @@ class StreamCost {
       if (m_.image_in_parts && m_.image_by_smem) {
         Add("weights to WMEM", BlockToWmem()), AddMovedImagePart();
       }
+      if (LoadsBeforeSums()) AddImagePart();
       AddCompute(), AddMoved();
     };
     const double in_run = steps_ / runs_;

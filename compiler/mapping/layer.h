@@ -26,6 +26,9 @@ struct Layer {
   int64_t rows = 1, columns = 1, channels = 1;
   Window image_rows, image_columns;
   int64_t input_channels = 1;
+  // That lie side by side in GMEM: more than input_channels if these are a part, whose sums go to others' (of clusters
+  // that share sums). Then filters come in parts, and of an image in SMEM there are whole pixels.
+  int64_t pixel_channels = 1;
   int64_t element_bytes = 1;  // of the image and the weights
   bool is_padded = false;
   int64_t filter_bytes = 1;   // of one output channel in GMEM
@@ -49,6 +52,7 @@ struct Layer {
   int64_t result_bytes = 1;  // of an element
   // Results lie in GMEM in blocks of 64 channels, which cores store by themselves, not as whole pixels.
   bool in_blocks = false;
+  bool has_part_of_pixels() const { return pixel_channels > input_channels; }
   // Bytes of NMEM for what is computed of so many pixels and lanes, `copies` of what is loaded for them; and the vector
   // unit's cycles for it.
   std::function<int64_t(int64_t pixels, int64_t lanes, int64_t copies)> temporaries;

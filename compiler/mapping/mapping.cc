@@ -137,7 +137,8 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   s.core_loaded_bytes =
       layer.image_rows.LoadedOf(s.core_rows) * layer.image_columns.LoadedOf(s.core_columns) * pixel;
   s.cluster_loaded_bytes =
-      layer.image_rows.LoadedOf(s.turn_rows) * layer.image_columns.LoadedOf(layer.columns) * pixel;
+      layer.image_rows.LoadedOf(s.turn_rows) * layer.image_columns.LoadedOf(layer.columns) *
+      std::max(layer.pixel_channels, layer.input_channels) * layer.element_bytes;
   const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
@@ -246,6 +247,10 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
                   isa::kTensorUnitAlignment, " bytes of the image");
   }
   if (m.image_in_parts && m.parts == 1) return "image_in_parts = 1: expected parts of filters";
+  if (layer.has_part_of_pixels() && (m.parts == 1 || m.turns > 1)) {
+    return StrCat("parts = ", m.parts, ", turns = ", m.turns,
+                  ": where clusters share sums, filters come in parts, in one turn");
+  }
   if (m.parts > 1 && !m.image_in_parts && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }

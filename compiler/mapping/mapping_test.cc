@@ -410,6 +410,27 @@ TEST(MappingTest, PartsOfTheImage) {
 }
 
 // The busiest part of a step binds it.
+// A quarter of the input channels: what a cluster has of the sums that four clusters share.
+TEST(MappingTest, PartsOfPixels) {
+  Layer layer = Conv();
+  layer.input_channels = 64, layer.pixel_channels = 256;
+  layer.filter_bytes = layer.filter_pitch = 9 * 64;
+  layer.parts = {{.count = 9, .bytes = 64, .pitch = 64}};
+  const CardFacts card(TestMachine("mlu270", {"card.clusters=1"}));
+  Mapping m = {.across = 4, .block = 64, .image_by_smem = true, .results_by_smem = true};
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("filters come in parts, in one turn"));
+  m.parts = 9;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  // SMEM has whole pixels, of which a core takes its part.
+  EXPECT_EQ(SharesOf(layer, card, m).cluster_loaded_bytes, 14 * 14 * 256);
+  EXPECT_EQ(SharesOf(layer, card, m).core_image_bytes, 16 * 16 * 64);
+  const double by_smem = CostOf(layer, card, m).cycles();
+  // Each core loads each pixel's part as a segment: 196 of them, four under way.
+  m.image_by_smem = false;
+  const double by_cores = CostOf(layer, card, m).cycles();
+  EXPECT_GT(by_cores - by_smem, 196 * card.latency / 4 - 14 * 14 * 256 / card.memory_core_port);
+}
+
 TEST(MappingTest, CostNamesWhatBinds) {
   isa::Machine machine = TestMachine("mlu270");
   machine.Set("card.clusters", 1);

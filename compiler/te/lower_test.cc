@@ -242,6 +242,26 @@ TEST(LowerTest, StencilComputesItsHalo) {
 )");
 }
 
+TEST(LowerTest, WholeDimensionsOfACopy) {
+  Graph g("whole");
+  Tensor a = g.Placeholder("A", {8, 12}, Type::kI32);
+  Tensor c = g.Compute("C", {8, 4}, [&](Expr i, Expr j) { return a(i, j + 5) * 3; });
+  Schedule s(c);
+  const Tensor copy = s.CacheRead(a, "smem", {c});
+  auto [io, ii] = s[c].Split(s[c].axis(0), 2);
+  auto [jo, ji] = s[c].Split(s[c].axis(1), 3);
+  s[c].Reorder({io, jo, ii, ji});
+  s[copy].ComputeAt(s[c], jo).ComputeWhole(1);
+  const ir::Function f = MustLower(s);
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate A.smem: i32[2, 12] @smem"));
+  // Nor does the copy end where the last part of a row does.
+  EXPECT_THAT(ir::Print(f),
+              HasSubstr("for (j, 0, 12) {\n          A.smem[i, j] = A[io * 2 + i, j]"));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 32; ++i)
+    EXPECT_EQ(t[1].Int(i), t[0].Int(i / 4 * 12 + i % 4 + 5) * 3) << i;
+}
+
 // Padding reads one element beyond both ends of A; the copy leaves these out, and select never
 // reads them.
 TEST(LowerTest, PaddingGuardsTheCopy) {

@@ -59,6 +59,10 @@ class Regions {
     return vars;
   }
 
+  static bool IsWhole(const StagePlan& plan, size_t d) {
+    return !plan.data().is_whole.empty() && plan.data().is_whole[d];
+  }
+
   // Per dimension an interval around all that `values` read of `plan`'s results while the loop
   // variables that are not `fixed` run; unset where no size is known.
   std::vector<std::optional<SymbolicInterval>> ReadRegion(
@@ -104,7 +108,8 @@ class Regions {
     }
     const std::vector<std::optional<SymbolicInterval>> region = ReadRegion(plan, values, fixed);
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (!region[d] || region[d]->size >= shape[d]) continue;  // the whole dimension
+      // The whole dimension.
+      if (IsWhole(plan, d) || !region[d] || region[d]->size >= shape[d]) continue;
       start[d] = region[d]->min;
       size[d] = region[d]->size;
     }
@@ -311,7 +316,7 @@ class Regions {
       for (const Body& body : reader.bodies) values.push_back(ir::Substitute(body.value, vars));
       const std::vector<std::optional<SymbolicInterval>> region = ReadRegion(plan, values, fixed);
       for (size_t d = 0; d < shape.size(); ++d) {
-        if (!region[d]) continue;
+        if (!region[d] || IsWhole(plan, d)) continue;
         const LinearForm end = End(*region[d]);
         const bool is_news =
             RangeOf(plan.start[d] + LinearForm::Constant(plan.size[d]) - end, ranges_).max > 0 &&

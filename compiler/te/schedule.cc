@@ -273,6 +273,16 @@ Stage& Stage::StoreAt(Axis axis, int64_t ahead) {
   return *this;
 }
 
+Stage& Stage::ComputeWhole(size_t d) {
+  if (!CheckStored("ComputeWhole")) return *this;
+  if (!Check(d < data_.spatial.size(), "ComputeWhole", StrCat("there is no dimension ", d))) {
+    return *this;
+  }
+  data_.is_whole.resize(data_.spatial.size());
+  data_.is_whole[d] = true;
+  return *this;
+}
+
 Stage& Stage::ComputeRoot() {
   if (!Check(!data_.is_inlined, "ComputeRoot", "the stage is inlined")) return *this;
   data_.attach_stage = nullptr;

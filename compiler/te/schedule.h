@@ -101,6 +101,7 @@ struct StageData {
   std::string scope = "gmem";
   int copies = 1;                          // of its storage, at most
   const Operation* in_place_of = nullptr;  // whose storage the stage computes in
+  std::vector<bool> is_whole;              // dimensions of ComputeWhole
   std::vector<StorageAlignment> alignments;
 };
 
@@ -161,6 +162,9 @@ class Stage {
   // allocation stands under a pragma "sliding_window" (ahead): what an iteration stores, guards left
   // aside, only the `ahead`th one behind it uses first. Nothing is computed at this stage's own loops.
   Stage& StoreAt(Axis axis, int64_t ahead = 1);
+  // Of dimension `d` all is computed, also where readers need a part: a copy of whole pixels is one long segment, of a
+  // part of each pixel's channels it is many short ones. Not with StoreAt.
+  Stage& ComputeWhole(size_t d);
   // Undoes ComputeAt: the whole tensor is computed before its readers.
   Stage& ComputeRoot();
   // C[i] = T[i - 1] + ...  -->  C[i] = (value of T at i - 1) + ...: every read is replaced by the

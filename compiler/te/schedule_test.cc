@@ -367,6 +367,8 @@ TEST_F(ScheduleTest, WrongUseIsNamed) {
          s[d].Split(j, 4);
          s[d].Split(j, 2);
        }},
+      {"stage B: ComputeWhole: there is no dimension 2",
+       [](Schedule& s, auto& b, auto&, auto&) { s[b].ComputeWhole(2); }},
       {"stage D: Split: axis i by 0, expected 1 or more",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].Split(s[d].axis(0), 0); }},
       {"stage D: SplitParts: axis i by -3, expected 1 or more",

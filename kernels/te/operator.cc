@@ -172,10 +172,14 @@ double LargestOf(const ir::Tensor& expected) {
 }  // namespace
 
 bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
-                 const ir::Tensor& expected, const ir::Difference& difference) {
-  if (TakesDots(op, c, target)) {
+                 const ir::Tensor& expected, const ir::Difference& difference,
+                 bool is_reassociated) {
+  const bool takes_dots = TakesDots(op, c, target);
+  if (takes_dots || (is_reassociated && op.tolerance_of_largest == 0)) {
     if (ir::IsInt(expected.type)) return difference.max_abs <= 1;
-    const double part = op.dots_tolerance + StepAtOne(expected.type);
+    constexpr double kOfSums = 1e-5;
+    const double step = StepAtOne(expected.type);
+    const double part = takes_dots ? op.dots_tolerance + step : kOfSums + 2 * step;
     return difference.max_abs <= part * LargestOf(expected);
   }
   if (KeepsOrder(op, &target)) return difference.max_rel <= ToleranceOf(op, c, target);
@@ -189,8 +193,10 @@ ir::Values ValuesFor(const Operator& op) {
   return KeepsOrder(op, nullptr) ? ir::Values::kAll : ir::Values::kFinite;
 }
 
-ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target) {
+ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target,
+                     bool is_reassociated) {
   if (TakesDots(op, c, target)) return ir::Values::kExact;
+  if (is_reassociated) return ir::Values::kFinite;
   return KeepsOrder(op, &target) ? ir::Values::kAll : ir::Values::kFinite;
 }
 

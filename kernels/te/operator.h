@@ -174,15 +174,19 @@ std::vector<double> AttributeList(const Operator& op, const OperatorCase& c, std
 // The relative error that values of the case may have on `target`.
 double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target);
 
-// Returns true if `actual` agrees with `expected` as the operator asks; `difference` is Compare's.
+// Returns true if `actual` agrees with `expected` as the operator asks; `difference` is Compare's. Of a program that
+// adds floats in another order than its operator (`is_reassociated`, of isa::Program) sums may differ by 1e-5 of the
+// largest magnitude, what they are rounded to by two steps besides, and integers by one.
 bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
-                 const ir::Tensor& expected, const ir::Difference& difference);
+                 const ir::Tensor& expected, const ir::Difference& difference,
+                 bool is_reassociated = false);
 
 // The values of random inputs with which a run of the operator can be compared with its reference: all of them
 // (ir::Values::kAll), or kFinite where the operator has a tolerance of the largest value (on some target, or on this).
 // Where instructions change the order of sums, kExact: a product that is missing shows, however long the sum is.
 ir::Values ValuesFor(const Operator& op);
-ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target);
+ir::Values ValuesFor(const Operator& op, const OperatorCase& c, const Target& target,
+                     bool is_reassociated = false);
 // Whether Operator::dots_tolerance counts.
 bool TakesDots(const Operator& op, const OperatorCase& c, const Target& target);
 

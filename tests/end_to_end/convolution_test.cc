@@ -232,6 +232,57 @@ TEST(ConvolutionTest, FiltersThatDoNotFit) {
               HasSubstr("its smallest tile does not fit"));
 }
 
+// Each cluster, or two or four of them, adds the products of a part of the input channels; a second group adds these
+// sums. Sums of integers are the same in any order, those of floats nearly.
+TEST(ConvolutionTest, SumsThatClustersShare) {
+  struct Shared {
+    const char* op;
+    const char* shape;
+    std::map<std::string, std::string, std::less<>> attributes;
+    int64_t parts;
+  };
+  const std::vector<Shared> cases = {
+      {"conv2d", "7x7x256,40x3x3x256", {{"out", "i32"}}, 4},
+      {"conv2d", "9x5x192,65x5x1x192", {{"stride", "2"}, {"relu", "1"}, {"bias", "1"}}, 3},
+      {"conv2d", "12x12x128,64x3x3x128", {{"dilation", "3"}, {"pad", "0"}}, 2},
+      {"conv2d", "1x1x512,1x1x1x512", {}, 4},
+      {"conv2d_bn", "8x8x512,136x3x3x512", {{"residual", "1"}}, 2},
+      {"matmul", "33x1024,100x1024", {}, 4},
+  };
+  for (const Shared& shared : cases) {
+    for (const ir::Type type : {ir::Type::kI8, ir::Type::kI16, ir::Type::kF16, ir::Type::kF32}) {
+      kernels::OperatorCase c = {.op = shared.op, .dtype = type, .attributes = shared.attributes};
+      ASSERT_TRUE(kernels::ParseShapes(shared.shape, c).ok());
+      if (ir::IsFloat(type)) c.attributes.erase("out");
+      c.schedule = {{"sum_clusters", shared.parts}};
+      CaseSettings settings;
+      settings.config = ir::IsFloat(type) ? "mlu370" : "mlu270";
+      settings.overrides = {StrCat("card.clusters=", shared.parts == 3 ? 6 : 4)};
+      SCOPED_TRACE(StrCat(shared.op, " ", shared.shape, " ", ir::TypeName(type)));
+      const absl::StatusOr<CaseReport> report = RunCase(c, settings);
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_TRUE(report->ok) << report->difference;
+      EXPECT_EQ(report->is_reassociated, ir::IsFloat(type));
+      EXPECT_EQ(report->scalar_stores, 0);
+      if (ir::IsInt(type)) EXPECT_EQ(report->max_abs_error, 0);
+    }
+  }
+  // Long sums and few results: clusters that share pixels would load all filters each.
+  const kernels::OperatorCase few = Conv("7x7x512,112x3x3x512", ir::Type::kF16);
+  CaseSettings settings;
+  settings.config = "mlu370";
+  const absl::StatusOr<CaseReport> chosen = RunCase(few, settings);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_TRUE(chosen->ok);
+  kernels::OperatorCase by_pixels = few;
+  by_pixels.schedule = {{"sum_clusters", 1}};
+  const absl::StatusOr<CaseReport> other = RunCase(by_pixels, settings);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_TRUE(chosen->is_reassociated);
+  EXPECT_FALSE(other->is_reassociated);
+  EXPECT_LT(chosen->simulated->cycles, 0.8 * static_cast<double>(other->simulated->cycles));
+}
+
 // POLYNAO_RANDOM_CASES=5000 runs more, POLYNAO_SEED=7 the same again.
 TEST(ConvolutionTest, RandomCases) {
   const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
@@ -246,7 +297,7 @@ TEST(ConvolutionTest, RandomCases) {
   int ran = 0;
   for (int round = 0; round < count; ++round) {
     const int64_t kh = pick(1, 5), kw = pick(1, 5);
-    const int64_t ci = pick(0, 2) == 0 ? pick(1, 4) * 16 : pick(1, 70);
+    const int64_t ci = std::array{16 * pick(1, 4), 64 * pick(2, 6), pick(1, 70)}[pick(0, 2)];
     const int64_t co = pick(0, 2) == 0 ? pick(1, 3) * 64 : pick(1, 140);
     const ir::Type type = pick(0, 2) == 0 ? ir::Type::kI16 : ir::Type::kI8;
     const kernels::OperatorCase c = Conv(
@@ -264,7 +315,16 @@ TEST(ConvolutionTest, RandomCases) {
                           StrCat("card.clusters=", pick(1, 4)),
                           StrCat("cluster.cores=", pick(1, 4))};
     kernels::OperatorCase ordered = c;
-    if (pick(0, 1) == 0) ordered.schedule = {{"ahead", pick(0, 2)}, {"rotate", pick(0, 2)}};
+    switch (pick(0, 3)) {
+      case 0:
+        ordered.schedule = {{"ahead", pick(0, 2)}, {"rotate", pick(0, 2)}};
+        break;
+      case 1:
+        ordered.schedule = {{"sum_clusters", pick(2, 4)}};
+        break;
+      default:
+        break;
+    }
     SCOPED_TRACE(StrCat(
         kernels::ShapesText(c), " ", absl::StrJoin(c.attributes, " ", absl::PairFormatter("=")),
         " ", absl::StrJoin(settings.overrides, " "), " ", kernels::ChoiceText(ordered.schedule)));

@@ -7,6 +7,7 @@
 #include "compiler/codegen/diannao/motion.h"
 #include "compiler/codegen/diannao/value_numbering.h"
 #include "compiler/ir/assertions.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/text.h"
 
 namespace polynao {
@@ -49,6 +50,7 @@ absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const
     return InvalidInput("target '", target.name, "' is no DianNao card");
   }
   isa::Program program;
+  program.is_reassociated = ir::IsReassociated(function);
   for (const ir::Expr condition : ir::Assertions(function)) {
     program.assertions.push_back(ir::Print(condition));
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -13,6 +15,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/parts_layout.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/channel_blocks.h"
@@ -26,6 +29,18 @@
 #include "isa/granularity.h"
 
 namespace polynao::te {
+
+// A contraction's group and a second one, which reads its results out of GMEM.
+struct TwoGroups {
+  Tensor output;             // of the graph of both
+  const Operation* between;  // what the first one stores
+  std::string name;          // of that in GMEM
+  CardGroup first, second;
+  std::vector<const Operation*> first_inputs, second_inputs;  // in the order of the placeholders
+  mapping::Estimate estimate;                                 // of the second
+  double more = 0;                                            // cycles of that, and of barriers
+};
+
 namespace {
 
 using ir::Buffer;
@@ -115,7 +130,7 @@ mapping::Estimate EmptySequence() {
 
 // Names of choices.
 constexpr char kAlong[] = "sums_along", kCut[] = "cut", kChunks[] = "chunks", kLength[] = "length",
-               kBlocks[] = "blocks";
+               kBlocks[] = "blocks", kSumClusters[] = "sum_clusters";
 
 // Puts groups one after the other.
 class Writer {
@@ -158,21 +173,19 @@ class Writer {
     return Whole();
   }
 
-  // The contraction up to `end`, whose results lie in blocks of channels, and what reads these.
-  absl::StatusOr<ir::Function> RunInBlocks(const Operation& end, const CardGroup& group,
-                                           const CardChoice& choice, const BlockReader& reader,
-                                           const CardGroup& behind) {
-    ASSIGN_OR_RETURN(ir::Function function, group.Build(choice));
+  // Both groups, the first one by a choice.
+  absl::StatusOr<ir::Function> RunTwo(const TwoGroups& two, const CardChoice& choice) {
+    ASSIGN_OR_RETURN(ir::Function function, two.first.Build(choice));
     std::vector<size_t> slots;
-    for (const Operation* input : Part(whole_, &end, {}).inputs) slots.push_back(SlotOf(input));
-    const size_t blocks = slots_.size();
-    slots_.push_back({nullptr, end.outputs[0]->type, end.name + ".blocks"});
-    slots.push_back(blocks);
+    for (const Operation* input : two.first_inputs) slots.push_back(SlotOf(input));
+    const size_t between = slots_.size();
+    slots_.push_back({nullptr, two.between->outputs[0]->type, two.name});
+    slots.push_back(between);
     AddPiece(std::move(function), std::move(slots));
-    ASSIGN_OR_RETURN(function, behind.Build(behind.Schedules({}, true)[0].choice));
+    ASSIGN_OR_RETURN(function, two.second.Build(two.second.Schedules({}, true)[0].choice));
     slots.clear();
-    for (const Operation* input : reader.inputs) {
-      slots.push_back(input == &end ? blocks : SlotOf(input));
+    for (const Operation* input : two.second_inputs) {
+      slots.push_back(input == two.between ? between : SlotOf(input));
     }
     slots.push_back(SlotOf(output_.operation()));
     AddPiece(std::move(function), std::move(slots));
@@ -446,6 +459,7 @@ const Operation* OnlyReduction(const Tensor& output) {
 absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target,
                                                 bool by_vector) {
   CardProgram program;
+  program.plans_ = std::make_unique<Plans>();
   program.by_vector_ = by_vector;
   program.target_ = &target;
   program.output_ = output;
@@ -473,7 +487,7 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     program.why_no_group_ = std::string(error.message());
     if (contractions < 2 && program.group_->is_vector()) program.AddSplits();
     if (contractions < 2) {
-      if (!program.group_->is_vector()) program.end_of_blocks_ = EndOfBlocks(output);
+      if (!program.group_->is_vector()) program.AddKinds();
       return program;
     }
     program.has_cut_ = true;
@@ -501,7 +515,8 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
 
 bool CardProgram::ReordersSums(const CardChoice& choice) {
   const auto folded = choice.find(CardGroup::kFolded);
-  return (folded != choice.end() && folded->second == 1) || choice.contains(kChunks);
+  return (folded != choice.end() && folded->second == 1) || choice.contains(kChunks) ||
+         choice.contains(kSumClusters);
 }
 
 void CardProgram::AddSplits() {
@@ -534,7 +549,7 @@ void CardProgram::AddSplits() {
     }
   }
   for (const auto& [chunks, length] : splits) {
-    const SplitReduction split = Split(output_, *reduction_, chunks, length);
+    const SplitReduction split = Split(output_, *reduction_, 0, chunks, length);
     Writer writer(split.output, *target_, true, false, split.partial, by_vector_);
     if (!writer.Run().ok()) continue;
     sequences_.push_back({.choice = {{kChunks, chunks}, {kLength, length}},
@@ -543,51 +558,104 @@ void CardProgram::AddSplits() {
   }
 }
 
-// A contraction whose results lie in blocks of channels, and what reads these.
-struct CardProgram::Blocks {
-  CardGroup group;
-  BlockReader reader;
-  CardGroup behind;
-  mapping::Estimate estimate;  // of what is behind
-  double more = 0;             // cycles of that, and of barriers
+// Ways in which two groups follow one another, planned when somebody first asks; null if it does not go.
+struct CardProgram::Plans {
+  std::map<Kind, std::optional<TwoGroups>> by_kind;
 };
+
+void CardProgram::AddKinds() {
+  end_of_blocks_ = EndOfBlocks(output_);
+  if (end_of_blocks_ != nullptr) kinds_.emplace_back(kBlocks, 1);
+  reduction_ = OnlyReduction(output_);
+  if (reduction_ == nullptr || reduction_->bodies[0].axes.empty()) return;
+  const int64_t clusters = target_->machine->clusters();
+  const int64_t channels = reduction_->bodies[0].axes.back().extent;
+  for (const int64_t parts : Divisors(clusters)) {
+    if (parts > 1 && channels % parts == 0) kinds_.emplace_back(kSumClusters, parts);
+  }
+}
 
 CardProgram::CardProgram() = default;
 CardProgram::~CardProgram() = default;
 CardProgram::CardProgram(CardProgram&&) noexcept = default;
 CardProgram& CardProgram::operator=(CardProgram&&) noexcept = default;
 
-const CardProgram::Blocks* CardProgram::InBlocks() const {
-  if (blocks_ != nullptr || end_of_blocks_ == nullptr) return blocks_.get();
-  const Part part(*output_.graph(), end_of_blocks_, {});
-  absl::StatusOr<CardGroup> group =
-      CardGroup::Create(part.Of(end_of_blocks_), *target_, {.in_blocks = true});
-  if (!group.ok()) return nullptr;
-  BlockReader reader = ReadBlocks(output_, *end_of_blocks_);
-  absl::StatusOr<CardGroup> behind = CardGroup::Create(reader.output, *target_);
-  if (!behind.ok()) return nullptr;
+std::optional<TwoGroups> CardProgram::Plan(const Kind& kind) const {
+  Tensor output = output_;
+  const Operation* between = end_of_blocks_;
+  std::string name;
+  absl::StatusOr<CardGroup> first, second;
+  std::vector<const Operation*> first_inputs, second_inputs;
+  if (kind.first == kBlocks) {
+    name = between->name + ".blocks";
+    const Part part(*output.graph(), between, {});
+    first = CardGroup::Create(part.Of(between), *target_, {.in_blocks = true});
+    first_inputs = part.inputs;
+    BlockReader reader = ReadBlocks(output, *between);
+    second = CardGroup::Create(reader.output, *target_);
+    second_inputs = std::move(reader.inputs);
+  } else {
+    const size_t axis = reduction_->bodies[0].axes.size() - 1;
+    const int64_t channels = reduction_->bodies[0].axes[axis].extent / kind.second;
+    const SplitReduction split = Split(output, *reduction_, axis, kind.second, channels);
+    output = split.output;
+    between = split.partial;
+    name = between->name;
+    const Part part(*output.graph(), between, {});
+    first = CardGroup::Create(part.Of(between), *target_, {.sum_parts = kind.second});
+    first_inputs = part.inputs;
+    const Part rest(*output.graph(), output.operation(), {between});
+    second = CardGroup::Create(rest.Of(output.operation()), *target_);
+    second_inputs = rest.inputs;
+  }
+  if (!first.ok() || !second.ok()) return std::nullopt;
   absl::StatusOr<mapping::Estimate> estimate =
-      behind->EstimateOf(behind->Schedules({}, true)[0].choice);
-  if (!estimate.ok()) return nullptr;
+      second->EstimateOf(second->Schedules({}, true)[0].choice);
+  if (!estimate.ok()) return std::nullopt;
   mapping::Estimate more = EmptySequence();
   AddBehind(more, {}, *target_->machine);
   AddBehind(more, *estimate, *target_->machine);
-  blocks_ =
-      std::make_unique<Blocks>(Blocks{*std::move(group), std::move(reader), *std::move(behind),
-                                      *std::move(estimate), more.cost.cycles()});
-  return blocks_.get();
+  return TwoGroups{.output = output,
+                   .between = between,
+                   .name = std::move(name),
+                   .first = *std::move(first),
+                   .second = *std::move(second),
+                   .first_inputs = std::move(first_inputs),
+                   .second_inputs = std::move(second_inputs),
+                   .estimate = *std::move(estimate),
+                   .more = more.cost.cycles()};
 }
 
-double CardProgram::LeastInBlocks() const {
+const TwoGroups* CardProgram::Planned(const CardChoice& choice) const {
+  for (const Kind& kind : kinds_) {
+    const auto it = choice.find(kind.first);
+    if (it == choice.end() || it->second != kind.second) continue;
+    const auto [plan, is_new] = plans_->by_kind.try_emplace(kind);
+    if (is_new) plan->second = Plan(kind);
+    return plan->second ? &*plan->second : nullptr;
+  }
+  return nullptr;
+}
+
+double CardProgram::LeastOf(const Kind& kind) const {
   const auto bytes = [](const Operation& operation) {
     return static_cast<double>(ElementCount(operation.shape) *
                                ir::ByteSize(operation.outputs[0]->type));
   };
-  double moved = bytes(*output_.operation()) + 2 * bytes(*end_of_blocks_);
+  const double between = kind.first == kBlocks
+                             ? bytes(*end_of_blocks_)
+                             : static_cast<double>(kind.second) * bytes(*reduction_);
+  double moved = bytes(*output_.operation()) + 2 * between;
   for (const Operation& operation : output_.graph()->operations) {
     if (operation.kind == Operation::Kind::kPlaceholder) moved += bytes(operation);
   }
   return moved / target_->machine->gmem_bytes_per_cycle();
+}
+
+CardChoice CardProgram::OfFirst(CardChoice choice) {
+  choice.erase(kBlocks);
+  choice.erase(kSumClusters);
+  return choice;
 }
 
 std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first,
@@ -600,28 +668,41 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   const auto cut = of_group.find(kCut);
   const bool is_whole = cut == of_group.end() || (has_cut_ && cut->second == 0);
   if (cut != of_group.end() && is_whole) of_group.erase(cut);
-  const auto blocks = wanted.find(kBlocks);
-  const bool has_blocks =
-      end_of_blocks_ != nullptr && (blocks == wanted.end() || blocks->second == 1);
-  if (blocks != wanted.end() && blocks->second == 0) of_group.erase(kBlocks);
+  // What says that there is one group.
+  const auto is_one = [&](std::string_view name, int64_t value) {
+    const auto it = of_group.find(name);
+    if (it != of_group.end() && it->second == value) of_group.erase(it);
+  };
+  is_one(kBlocks, 0), is_one(kSumClusters, 1);
+  bool is_complete = false;  // all choices of one group are there
   if (group_ && is_whole) {
     for (CardSchedule& schedule : group_->Schedules(of_group, only_first, limit)) {
+      is_complete = is_complete || schedule.choice == of_group;
       if (has_cut_) schedule.choice[kCut] = 0;
       schedules.push_back(std::move(schedule));
     }
   }
   if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
-  if (has_blocks && LeastInBlocks() < limit && InBlocks() != nullptr) {
-    of_group.erase(kBlocks);
-    const double more = blocks_->more;
-    for (CardSchedule& schedule : blocks_->group.Schedules(of_group, only_first, limit - more)) {
-      schedule.cycles += more;
-      schedule.choice[kBlocks] = 1;
+  for (const Kind& kind : kinds_) {
+    if (is_complete) break;
+    CardChoice choice = wanted;
+    choice.try_emplace(std::string(kind.first), kind.second);
+    CardChoice of_first = of_group;
+    of_first.erase(std::string(kind.first));
+    if (of_first != OfFirst(of_first) || !(LeastOf(kind) < limit)) continue;
+    const TwoGroups* two = Planned({{std::string(kind.first), kind.second}});
+    if (two == nullptr || choice.find(kind.first)->second != kind.second) continue;
+    for (CardSchedule& schedule : two->first.Schedules(of_first, only_first, limit - two->more)) {
+      schedule.cycles += two->more;
+      schedule.choice[std::string(kind.first)] = kind.second;
+      if (only_first) limit = std::min(limit, schedule.cycles);
       schedules.push_back(std::move(schedule));
     }
   }
   // A group has an order of its own.
-  if (!sequences_.empty() || has_blocks) std::sort(schedules.begin(), schedules.end(), IsBefore);
+  if (!sequences_.empty() || !kinds_.empty()) {
+    std::sort(schedules.begin(), schedules.end(), IsBefore);
+  }
   if (only_first && schedules.size() > 1) schedules.resize(1);
   return schedules;
 }
@@ -631,14 +712,14 @@ absl::StatusOr<mapping::Estimate> CardProgram::EstimateOf(const CardChoice& choi
     if (sequences_[i].choice == choice) return estimates_[i];
   }
   if (!group_) return InvalidInput("no such schedule of ", output_.name());
-  CardChoice of_group = choice;
-  if (of_group.erase(kBlocks) > 0 && InBlocks() != nullptr) {
-    ASSIGN_OR_RETURN(const mapping::Estimate group, blocks_->group.EstimateOf(of_group));
+  if (const TwoGroups* two = Planned(choice); two != nullptr) {
+    ASSIGN_OR_RETURN(const mapping::Estimate first, two->first.EstimateOf(OfFirst(choice)));
     mapping::Estimate estimate = EmptySequence();
-    AddBehind(estimate, group, *target_->machine);
-    AddBehind(estimate, blocks_->estimate, *target_->machine);
+    AddBehind(estimate, first, *target_->machine);
+    AddBehind(estimate, two->estimate, *target_->machine);
     return estimate;
   }
+  CardChoice of_group = choice;
   of_group.erase(kCut);
   return group_->EstimateOf(of_group);
 }
@@ -653,17 +734,21 @@ std::string CardProgram::WhyNone(const CardChoice& wanted) const {
 }
 
 absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {
+  ASSIGN_OR_RETURN(ir::Function function, FunctionOf(choice));
+  const bool adds_floats = reduction_ != nullptr && ir::IsFloat(reduction_->outputs[0]->type);
+  if (ReordersSums(choice) && adds_floats) ir::SayReassociated(function);
+  return function;
+}
+
+absl::StatusOr<ir::Function> CardProgram::FunctionOf(const CardChoice& choice) const {
   if (const auto chunks = choice.find(kChunks); chunks != choice.end()) {
     const auto length = choice.find(kLength);
     if (length == choice.end()) return InvalidInput("no such schedule of ", output_.name());
-    const SplitReduction split = Split(output_, *reduction_, chunks->second, length->second);
+    const SplitReduction split = Split(output_, *reduction_, 0, chunks->second, length->second);
     return Writer(split.output, *target_, true, false, split.partial, by_vector_).Run();
   }
-  if (choice.contains(kBlocks) && InBlocks() != nullptr) {
-    CardChoice of_group = choice;
-    of_group.erase(kBlocks);
-    return Writer(output_, *target_, true, false)
-        .RunInBlocks(*end_of_blocks_, blocks_->group, of_group, blocks_->reader, blocks_->behind);
+  if (const TwoGroups* two = Planned(choice); two != nullptr) {
+    return Writer(two->output, *target_, true, false).RunTwo(*two, OfFirst(choice));
   }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,6 +21,8 @@
 #include "compiler/te/graph.h"
 
 namespace polynao::te {
+
+struct TwoGroups;
 
 // A graph that is one group (CardGroup) is that group, or, where it has several contractions, a group for each, as the
 // cost model says. A graph with column sums (column_sums.h) is a sequence of groups in one function. What later groups
@@ -41,27 +45,36 @@ class CardProgram {
   // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
   // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Of one
-  // `blocks`: with 1 its results lie in blocks of channels first (channel_blocks.h). Groups of a
-  // sequence have their cost models' first choices. Contractions may leave out what takes more cycles than `limit`.
+  // `blocks`: with 1 its results lie in blocks of channels first (channel_blocks.h); and `sum_clusters`: so many parts
+  // of the input channels, whose sums clusters of their own make (split_reduction.h), are added by a second group.
+  // Groups of a sequence have their cost models' first choices. Contractions may leave out what takes more cycles than
+  // `limit`.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first,
                                       double limit = std::numeric_limits<double>::infinity()) const;
   // Whether sums of floats are added up in another order than the expressions say: a reduction has two steps.
   static bool ReordersSums(const CardChoice& choice);
+  // Says so of sums of floats that it adds in another order (ir::IsReassociated).
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // As those of CardGroup. A sequence takes what its groups take, one after the other.
   absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
   std::string WhyNone(const CardChoice& wanted) const;
 
  private:
-  struct Blocks;
+  // A way in which a contraction's group and a second one follow one another: a choice.
+  using Kind = std::pair<std::string_view, int64_t>;
+  struct Plans;
   CardProgram();
   // Sequences in which the only reduction is computed in two steps.
   void AddSplits();
-  // The contraction's group whose results lie in blocks of channels, and what reads these; null if there is none. Both
-  // are planned when somebody first asks.
-  const Blocks* InBlocks() const;
-  // No such schedule takes less.
-  double LeastInBlocks() const;
+  absl::StatusOr<ir::Function> FunctionOf(const CardChoice& choice) const;
+  void AddKinds();
+  std::optional<TwoGroups> Plan(const Kind& kind) const;
+  // The two groups of a choice of a kind, planned when somebody first asks; null if it is of none, or does not go.
+  const TwoGroups* Planned(const CardChoice& choice) const;
+  // No schedule of the kind takes less.
+  double LeastOf(const Kind& kind) const;
+  // The choice as the first of two groups has it.
+  static CardChoice OfFirst(CardChoice choice);
 
   const Target* target_ = nullptr;
   Tensor output_;
@@ -73,7 +86,8 @@ class CardProgram {
   bool has_cut_ = false, by_vector_ = false;
   const Operation* reduction_ = nullptr;  // that may be split
   const Operation* end_of_blocks_ = nullptr;
-  mutable std::unique_ptr<Blocks> blocks_;
+  std::vector<Kind> kinds_;
+  std::unique_ptr<Plans> plans_;
 };
 
 }  // namespace polynao::te

@@ -56,6 +56,9 @@ struct TileExtras {
   // Of a contraction: the output is stored in blocks of 64 channels, [channels / 64][rows][columns][64]
   // (channel_blocks.h).
   bool in_blocks = false;
+  // Of a contraction: more than 1, the output is [sum_parts][rows][columns][channels], sums over a part of the input
+  // channels each, by clusters of its own (shared_sums.h).
+  int64_t sum_parts = 1;
 
   bool any() const { return sums > 0; }
   // Cycles in which a core adds the rows of its tiles of sums.

@@ -22,8 +22,10 @@ namespace polynao::te {
 Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load,
                                     int64_t depth) {
   arith::VarRanges ranges;
-  for (size_t d = 0; d < extents.size(); ++d) {
-    ranges[reader.axes[d]] = {0, std::max<int64_t>(1, extents[d]) - 1};
+  // Of one part, if the reader's first dimension are parts of sums.
+  const size_t lead = reader.axes.size() - extents.size();
+  for (size_t d = 0; d < reader.axes.size(); ++d) {
+    ranges[reader.axes[d]] = {0, d < lead ? 0 : std::max<int64_t>(1, extents[d - lead]) - 1};
   }
   const std::vector<ReduceAxis>& axes = reader.bodies[0].axes;
   const Cut cut = CutOf(axes, depth);
@@ -79,6 +81,14 @@ ContractionGroup::Cut ContractionGroup::CutOf(const std::vector<ReduceAxis>& axe
     }
     inner *= extent;
   }
+  return cut;
+}
+
+ContractionGroup::Cut ContractionGroup::LayoutOf(const Contraction& c, int64_t depth) const {
+  const std::vector<ReduceAxis>& axes = c.sums->bodies[0].axes;
+  if (lead() == 0) return CutOf(axes, depth);
+  Cut cut = {.axis = axes.size() - 1, .places = std::min(depth, axes.back().extent)};
+  cut.parts = c.filter_elements * extras_.sum_parts / cut.places;
   return cut;
 }
 
@@ -159,6 +169,8 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
       const int64_t depth = c.filter_elements / (outer * count);
       // Rows of the bank without gaps are copied at once.
       if (depth * element % isa::kTensorUnitAlignment != 0) continue;
+      // Parts of several places of the window are no one piece where a place's channels belong to several parts.
+      if (lead() > 0 && depth > axes.back().extent) continue;
       parts.push_back({.count = outer * count,
                        .bytes = depth * element,
                        .pitch = FilterPitch(c, depth),
@@ -178,7 +190,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   const Contraction& c = level.contraction;
   const bool has_columns = channel() == 2;
   const auto window = [&](size_t d) {
-    Shape one(output_.rank(), 1), two = one;
+    Shape one(output_.rank() - lead(), 1), two = one;
     two[d] = 2;
     const int64_t size = ReadExtents(*c.sums, one, c.image)[d];
     const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
@@ -191,7 +203,8 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   layer.rows = rows(), layer.columns = columns(), layer.channels = channels();
   layer.image_rows = window(0);
   if (has_columns) layer.image_columns = window(1);
-  layer.input_channels = c.source->shape.back();
+  layer.pixel_channels = c.source->shape.back();
+  layer.input_channels = layer.pixel_channels / extras_.sum_parts;
   layer.element_bytes = ir::ByteSize(c.type);
   layer.is_padded = c.pad != nullptr;
   layer.filter_bytes = c.filter_elements * layer.element_bytes;

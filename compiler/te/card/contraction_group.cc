@@ -56,12 +56,12 @@ absl::StatusOr<ContractionGroup> ContractionGroup::Create(const Tensor& output,
                                                           const Target& target,
                                                           const TileExtras& extras) {
   RETURN_IF_ERROR(output.graph()->status);
-  if (output.rank() != 2 && output.rank() != 3) {
+  ContractionGroup group(output, instructions, target, extras);
+  if (output.rank() < group.lead() + 2 || output.rank() > group.lead() + 3) {
     return InvalidInput("tensor ", output.name(),
                         ": expected rows, or rows and columns, of channels, found ", output.rank(),
                         " dimensions");
   }
-  ContractionGroup group(output, instructions, target, extras);
   RETURN_IF_ERROR(group.AddLevel(output));
   return group;
 }
@@ -115,17 +115,21 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
   }
   Contraction c;
   c.sums = &operation;
+  // Weights: the last axis, then the axes of the sum in their order, the last one in the sum's part.
+  Axes row = {operation.axes.back()};
+  row.insert(row.end(), body.axes.begin(), body.axes.end());
+  if (lead() > 0) {
+    row.back() = operation.axes[0] * body.axes.back().extent + Expr(body.axes.back());
+  }
   for (size_t side : {0, 1}) {
     const std::optional<Expr> load = OnlyLoad(body.value.operand(side));
     if (!load || WithoutCast(body.value.operand(side)) != *load)
       return fail("a factor is no tensor");
     const Operation* read = graph.producers.at(ir::Buffer(load->buffer())).first;
-    // Weights: the last axis, then the axes of the sum in their order.
-    Axes row = {operation.axes.back()};
-    row.insert(row.end(), body.axes.begin(), body.axes.end());
     const bool is_row =
         std::equal(row.begin(), row.end(), load->operands().begin(), load->operands().end());
-    if (is_row && c.weights == nullptr && read->kind != Operation::Kind::kCompute) {
+    const bool is_weights = is_row && read->kind != Operation::Kind::kCompute;
+    if (is_weights && c.weights == nullptr && (lead() == 0 || read->is_constant)) {
       c.weights = read;
     } else {
       c.image = *load;
@@ -134,7 +138,7 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
   if (!c.image) return fail("both factors are weights");
   c.type = c.image.type();
   const isa::Instruction* found =
-      instructions_->SumOfProducts(c.type, operation.axes.size(), body.axes.size());
+      instructions_->SumOfProducts(c.type, operation.axes.size() - lead(), body.axes.size());
   const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
   const int64_t* const macs = machine().Find(rate);
   if (macs == nullptr || *macs == 0) {
@@ -263,8 +267,10 @@ std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted, 
                                                       double limit) const {
   std::vector<CardSchedule> schedules = Streams(wanted, only_first, limit);
   if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
-  for (CardSchedule& tiling : Tilings(wanted, only_first, limit)) {
-    schedules.push_back(std::move(tiling));
+  if (lead() == 0) {
+    for (CardSchedule& tiling : Tilings(wanted, only_first, limit)) {
+      schedules.push_back(std::move(tiling));
+    }
   }
   std::sort(schedules.begin(), schedules.end(), IsBefore);
   if (only_first && schedules.size() > 1) schedules.resize(1);
@@ -302,7 +308,7 @@ std::string ContractionGroup::WhyNone(const CardChoice& wanted) const {
   const CardChoice of_tilings = ChoiceOf({});
   CardChoice of_streams = {{kStream, 1}};
   for (const auto& [name, value] : mapping::Mapping().Values()) of_streams[name] = value;
-  bool can_stream = true, can_tile = true;
+  bool can_stream = true, can_tile = lead() == 0;
   for (const auto& [name, value] : wanted) {
     can_stream = can_stream && of_streams.contains(name);
     can_tile = can_tile && of_tilings.contains(name);

@@ -120,15 +120,22 @@ class ContractionGroup {
         instructions_(&instructions),
         target_(&target),
         extras_(extras),
-        card_(*target.machine) {}
+        card_(*target.machine) {
+    // Of clusters that share sums each part has as many, and as much of GMEM's rate.
+    card_.clusters /= extras.sum_parts;
+    card_.gmem /= static_cast<double>(extras.sum_parts);
+  }
 
   absl::Status AddLevel(const Tensor& result);
   absl::StatusOr<Contraction> ReadContraction(const Operation& operation) const;
   const isa::Machine& machine() const { return *target_->machine; }
-  size_t channel() const { return output_.rank() - 1; }
-  int64_t channels() const { return output_.shape()[channel()]; }
-  int64_t rows() const { return output_.shape()[0]; }
-  int64_t columns() const { return channel() == 2 ? output_.shape()[1] : 1; }
+  // The dimensions of the output are rows, columns if `channel` is 2, and channels; before them, if there is a `lead`,
+  // the parts of the sums.
+  size_t lead() const { return extras_.sum_parts > 1 ? 1 : 0; }
+  size_t channel() const { return output_.rank() - 1 - lead(); }
+  int64_t channels() const { return output_.shape().back(); }
+  int64_t rows() const { return output_.shape()[lead()]; }
+  int64_t columns() const { return channel() == 2 ? output_.shape()[lead() + 1] : 1; }
 
   // Returns true if the values differ along the channels at most.
   static bool IsRow(const Step& step);
@@ -153,6 +160,8 @@ class ContractionGroup {
     int64_t places = 1, parts = 1;
   };
   static Cut CutOf(const std::vector<ReduceAxis>& axes, int64_t depth);
+  // How weights that come part by part lie in GMEM: each part of a sum as one piece.
+  Cut LayoutOf(const Contraction& c, int64_t depth) const;
   // The depth of the sums' parts where weights stream part by part; 0 if they do not.
   static int64_t StreamDepth(const Tiling& t, const Contraction& c) {
     const bool is_cut = t.stream && t.stream->parts > 1;

@@ -72,10 +72,10 @@ class ContractionGroup::Builder {
     Schedule s(y_);
     ASSIGN_OR_RETURN(ir::Function function, Program(s));
     const Contraction& c = group_.levels_[0].contraction;
-    if (StreamDepth(t_, c) > 0) {
-      ir::AddPartsLayout(
-          function,
-          {.parameter = c.weights->name, .rows = c.weights->shape[0], .parts = t_.stream->parts});
+    if (const int64_t depth = StreamDepth(t_, c); depth > 0) {
+      ir::AddPartsLayout(function, {.parameter = c.weights->name,
+                                    .rows = c.weights->shape[0],
+                                    .parts = group_.LayoutOf(c, depth).parts});
     }
     return function;
   }
@@ -105,9 +105,11 @@ class ContractionGroup::Builder {
     });
   }
   // Of the output's axes those of rows and columns, and the channels or, in blocks, the blocks.
-  Axis RowsOf(Stage& y) const { return y.axis(in_blocks() ? 1 : 0); }
-  Axis ColumnsOf(Stage& y) const { return y.axis(in_blocks() ? 2 : 1); }
-  Axis ChannelsOf(Stage& y) const { return y.axis(in_blocks() ? 0 : group_.channel()); }
+  Axis RowsOf(Stage& y) const { return y.axis(in_blocks() ? 1 : group_.lead()); }
+  Axis ColumnsOf(Stage& y) const { return y.axis(in_blocks() ? 2 : group_.lead() + 1); }
+  Axis ChannelsOf(Stage& y) const {
+    return y.axis(in_blocks() ? 0 : group_.lead() + group_.channel());
+  }
   // So many channels as a number of them or of blocks.
   int64_t Count(int64_t channels) const {
     return in_blocks() ? CeilDiv(channels, isa::kTensorLanes) : channels;
@@ -251,7 +253,7 @@ class ContractionGroup::Builder {
     const Tensor weights(graph_.state(), c.weights);
     const int64_t depth = StreamDepth(t_, c);
     if (depth == 0) return weights;
-    const Cut cut = CutOf(c.sums->bodies[0].axes, depth);
+    const Cut cut = group_.LayoutOf(c, depth);
     Shape shape;
     for (size_t d = 0; d < cut.axis; ++d) shape.push_back(weights.shape()[d + 1]);
     shape.push_back(weights.shape()[cut.axis + 1] / cut.places);
@@ -263,7 +265,7 @@ class ContractionGroup::Builder {
   }
   // The element of the view `parts` that is `at` of the weights.
   Expr PartElement(const Contraction& c, const Tensor& parts, const Axes& at) const {
-    const Cut cut = CutOf(c.sums->bodies[0].axes, StreamDepth(t_, c));
+    const Cut cut = group_.LayoutOf(c, StreamDepth(t_, c));
     Axes own(at.begin() + 1, at.begin() + 1 + static_cast<ptrdiff_t>(cut.axis));
     own.push_back(at[cut.axis + 1] / cut.places);
     own.push_back(at[0]);
@@ -329,14 +331,22 @@ class ContractionGroup::Builder {
     Stage& whole = s[whole_];
     auto [cid, row] = y.Split(RowsOf(y), t_.cluster_rows);
     Axis c = ChannelsOf(y);
+    // Rows are outermost: the number of the cluster divided by a constant, of which passes know bounds.
+    std::vector<Axis> clusters = {cid};
+    if (group_.lead() > 0) clusters.push_back(y.axis(0));
     if (t_.stream->channel_clusters > 1) {
       Axis cid_channel;
       std::tie(cid_channel, c) = y.Split(c, Count(t_.cluster_channels));
-      std::vector<Axis> order = {cid, cid_channel, row, c};
-      if (group_.channel() == 2) order.insert(order.begin() + 3, ColumnsOf(y));
+      clusters.push_back(cid_channel);
+    }
+    if (clusters.size() > 1) {
+      std::vector<Axis> order = clusters;
+      order.push_back(row);
+      if (group_.channel() == 2) order.push_back(ColumnsOf(y));
+      order.push_back(c);
       if (in_blocks()) order.push_back(y.axis(group_.channel() + 1));
       y.Reorder(order);
-      cid = y.Fuse(cid, cid_channel);
+      cid = y.Fuse(clusters);
     }
     y.Bind(cid, isa::kClusterAxis);
     Axis turn = cid;
@@ -355,7 +365,7 @@ class ContractionGroup::Builder {
       y.Pragma(row, "memcpy");
       whole.ComputeAt(y, turn).SetScope(isa::kSmem);
       if (has_turns()) whole.DoubleBuffer();
-      row = whole.axis(0), c = whole.axis(group_.channel());
+      row = whole.axis(group_.lead()), c = whole.axis(group_.lead() + group_.channel());
     }
     auto [core_row, yy] = shared.Split(row, t_.core_rows);
     Axis piece;
@@ -364,8 +374,8 @@ class ContractionGroup::Builder {
     }
     std::vector<Axis> cores = {core_row}, inside = {yy};
     if (group_.channel() == 2) {
-      auto [core_column, xx] =
-          shared.Split(stores_blocks_ ? ColumnsOf(shared) : shared.axis(1), t_.core_columns);
+      auto [core_column, xx] = shared.Split(
+          stores_blocks_ ? ColumnsOf(shared) : shared.axis(group_.lead() + 1), t_.core_columns);
       cores.push_back(core_column), inside.push_back(xx);
     }
     Axis blocks;
@@ -402,12 +412,13 @@ class ContractionGroup::Builder {
     shared.Bind(loops.tid, isa::kCoreAxis).Pragma(inside[0], "memcpy");
     if (!blocks) {
       whole.ComputeAt(y, loops.tid).SetScope(isa::kNmem);
-      std::tie(blocks, c) = whole.Split(whole.axis(group_.channel()), t_.block);
+      const size_t lead = group_.lead();
+      std::tie(blocks, c) = whole.Split(whole.axis(lead + group_.channel()), t_.block);
       order = {blocks};
-      for (size_t d = 0; d < group_.channel(); ++d) order.push_back(whole.axis(d));
+      for (size_t d = 0; d < group_.channel(); ++d) order.push_back(whole.axis(lead + d));
       order.push_back(c);
       whole.Reorder(order);
-      whole.Pragma(whole.axis(0), "memcpy");
+      whole.Pragma(whole.axis(lead), "memcpy");
     }
     loops.block = loops.sums = blocks;
     loops.tile = piece ? piece : blocks;
@@ -469,6 +480,7 @@ class ContractionGroup::Builder {
       image.ComputeAt(s[y_], t_.stream ? loops.cluster : loops.tile).SetScope(isa::kSmem);
       image.Pragma(image.axis(0), "memcpy");
       if (!t_.stream || has_turns()) image.DoubleBuffer();
+      if (group_.lead() > 0) image.ComputeWhole(image.data().axes.size() - 1);
     }
     const int64_t depth = t_.depth > 0 ? t_.depth : StreamDepth(t_, group_.levels_[0].contraction);
     if (depth > 0) part_ = CutSums(s, loops, depth);
@@ -529,7 +541,7 @@ class ContractionGroup::Builder {
       inside.push_back(axis);
     }
     const std::vector<Axis> parts = order;
-    for (size_t d = 0; d < c.sums->axes.size(); ++d) order.push_back(sums.axis(d));
+    for (size_t d = group_.lead(); d < c.sums->axes.size(); ++d) order.push_back(sums.axis(d));
     order.insert(order.end(), inside.begin(), inside.end());
     sums.Reorder(order);
     const Axis first = order[parts.size()];

@@ -130,6 +130,7 @@ int64_t ContractionGroup::LeastCut() const {
 }
 
 absl::Status ContractionGroup::CheckSmallestTile() const {
+  if (lead() > 0) return absl::OkStatus();  // has no tiles
   int64_t nmem = INT64_MAX, wmem = INT64_MAX;
   for (int64_t sharing = 1; sharing <= machine().clusters(); ++sharing) {
     if (machine().clusters() % sharing != 0) continue;
