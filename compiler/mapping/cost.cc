@@ -237,9 +237,9 @@ class StreamCost {
       cost_.Add("zeros", kVectorUnit, blocks_ * (card_.vector_start + sums / card_.vector_bytes));
     }
   }
-  void AddVectors() {
+  void AddVectors(int64_t count) {
     cost_.Add("vectors of channels", kWaits,
-              static_cast<double>(layer_.channel_vectors) * (card_.io_start + latency_));
+              static_cast<double>(count) * (card_.io_start + latency_));
   }
 
   // The memory core loads blocks of all cores, each core copies its part to WMEM.
@@ -341,7 +341,7 @@ class StreamCost {
     const bool is_behind = m_.image_by_smem || m_.results_by_smem;
     if (is_behind) cost_.Phase("first weights", 1);
     AddImageToCores();
-    cost_.Lane(), AddVectors();
+    cost_.Lane(), AddVectors(layer_.channel_vectors);
     cost_.Lane(), Add("weights", BlockToSmem());
     if (!is_behind) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
     if (m_.image_by_smem) {
@@ -392,7 +392,9 @@ class StreamCost {
     load.waits *= copies_;
     cost_.Phase("image", 1), AddImage();
     cost_.Phase("first weights", 1), AddImageToCores();
-    cost_.Lane(), AddVectors(), Add("weights", load);
+    // Of whole sums the last vector comes while the last products are added (compiler/passes/late_loads.h).
+    const int64_t late = blocks_ == 1 && !is_alone_ && layer_.channel_vectors > 0 ? 1 : 0;
+    cost_.Lane(), AddVectors(layer_.channel_vectors - late), Add("weights", load);
     if (is_alone_) {
       AddWaits(1, card_.drain);
       cost_.Phase("steps", steps_), cost_.Lane(), AddCompute(), AddMoved();
@@ -425,6 +427,7 @@ class StreamCost {
       }
     }
     cost_.Phase("last step", runs_), cost_.Lane(), AddCompute(), AddMoved();
+    if (late > 0) cost_.Lane(), AddVectors(late);
   }
 
   // ---- turns
@@ -518,7 +521,7 @@ class StreamCost {
   void AddTurns() {
     cost_.Phase("weights", 1);
     AddTurnLoads();
-    cost_.Lane(), AddVectors();
+    cost_.Lane(), AddVectors(layer_.channel_vectors);
     cost_.Add("weights", kWaits, card_.io_start + latency_);
     cost_.Add("weights", share_is_,
               (static_cast<double>(s_.cluster_channels * layer_.filter_bytes) * cores_ /

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 #include "isa/instruction_set.h"
@@ -41,6 +42,14 @@ inline std::vector<BufferOperand> BufferOperands(ir::Stmt call, const Target& ta
   }
   return buffers;
 }
+
+// What a statement accesses, all that is in it included.
+struct AccessedBuffers {
+  absl::flat_hash_set<ir::Buffer> reads, writes;
+  bool allocates = false;
+  bool is_known = true;  // it has no other effects: it waits for nothing, say
+};
+AccessedBuffers AccessedBy(ir::Stmt root, const Target& target);
 
 }  // namespace polynao
 

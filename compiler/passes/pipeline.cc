@@ -11,9 +11,11 @@
 #include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/late_loads.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/pipeline_body.h"
 #include "compiler/passes/pipeline_emit.h"
@@ -224,7 +226,8 @@ absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
     return InvalidInput("pipeline: target '", target.name, "' has no instruction queues");
   }
   ASSIGN_OR_RETURN(const ControlInstructions control, ControlInstructions::Find(target));
-  const Stmt body = Pipeliner(function, target, control, decisions).Walk(function.body);
+  Stmt body = Pipeliner(function, target, control, decisions).Walk(function.body);
+  if (ir::Aliases(function).group_count() == 0) body = LoadLate(body, target);
   const bool changed = body != function.body;
   function.body = body;
   return changed;

@@ -64,6 +64,8 @@ struct PipelineDecision {
 // the two (`fetch`; cluster_regions makes such loops), and one that only stores the body's SMEM to GMEM is of the stage
 // `store`. Loops in the cores' code are pipelined first.
 //
+// Behind that, loads that nobody needs for long go behind others (late_loads.h).
+//
 // Left alone, with the pragma in place: a loop of one iteration, a body with scalar code or waiting
 // instructions, instructions whose order within an iteration the stages would reverse, memory outside
 // the body that two stages share, memories too small for the copies, a body that uses one queue only.

@@ -24,9 +24,7 @@ using Buffers = absl::flat_hash_set<Buffer>;
 // A statement between allocations, and what it accesses.
 struct Item {
   Stmt stmt;
-  Buffers reads, writes;
-  bool allocates = false;
-  bool is_known = true;  // no other effects
+  AccessedBuffers accessed;
 };
 
 // One loop around loops over cores.
@@ -37,8 +35,8 @@ class Turns {
   Stmt Arranged() {
     if (!FindCoreLoops(loop_.body()) || cores_.empty()) return loop_;
     const Item all = ItemOf(loop_.body());
-    if (!all.is_known) return loop_;
-    written_ = all.writes;
+    if (!all.accessed.is_known) return loop_;
+    written_ = all.accessed.writes;
     std::vector<Stmt> before;
     Buffers kept;
     for (const Stmt& cores : cores_) {
@@ -100,28 +98,7 @@ class Turns {
     return items;
   }
 
-  void AddCall(Stmt call, Item& item) const {
-    const isa::Instruction* instruction = target_.instructions->Find(call.value().name());
-    if (instruction == nullptr || instruction->queue == isa::Queue::kNone) item.is_known = false;
-    for (const BufferOperand& operand : BufferOperands(call, target_)) {
-      if (operand.is_read) item.reads.insert(operand.buffer);
-      if (operand.is_written) item.writes.insert(operand.buffer);
-    }
-  }
-  Item ItemOf(Stmt root) const {
-    Item item;
-    item.stmt = root;
-    ir::ForEachStmt(root, [&](Stmt s) {
-      if (s.Is(StmtKind::kEvaluate)) AddCall(s, item);
-      if (s.Is(StmtKind::kStore)) item.writes.insert(Buffer(s.buffer()));
-      item.allocates = item.allocates || s.Is(StmtKind::kAllocate);
-      return true;
-    });
-    ir::ForEachExprIn(root, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) item.reads.insert(Buffer(e.buffer()));
-    });
-    return item;
-  }
+  Item ItemOf(Stmt root) const { return {root, AccessedBy(root, target_)}; }
 
   // The largest set of items that hold(item) and write nothing but `buffers`, of which no other item is a writer, and,
   // if `alone`, read nothing that others write in a turn.
@@ -129,25 +106,27 @@ class Turns {
   std::vector<bool> Largest(const Buffers& buffers, bool alone, const Holds& holds) const {
     std::vector<bool> goes;
     for (const Item& item : items_) {
-      goes.push_back(!item.allocates && !item.writes.empty() && !gone_.contains(item.stmt) &&
-                     holds(item) &&
-                     std::all_of(item.writes.begin(), item.writes.end(),
+      goes.push_back(!item.accessed.allocates && !item.accessed.writes.empty() &&
+                     !gone_.contains(item.stmt) && holds(item) &&
+                     std::all_of(item.accessed.writes.begin(), item.accessed.writes.end(),
                                  [&](Buffer b) { return buffers.contains(b); }));
     }
     for (bool changed = true; changed;) {
       changed = false;
       Buffers by_others;
       for (size_t i = 0; i < items_.size(); ++i) {
-        if (!goes[i]) by_others.insert(items_[i].writes.begin(), items_[i].writes.end());
+        if (!goes[i])
+          by_others.insert(items_[i].accessed.writes.begin(), items_[i].accessed.writes.end());
       }
       for (size_t i = 0; i < items_.size(); ++i) {
         if (!goes[i]) continue;
-        goes[i] =
-            std::none_of(items_[i].writes.begin(), items_[i].writes.end(),
-                         [&](Buffer b) { return by_others.contains(b); }) &&
-            (!alone || std::none_of(items_[i].reads.begin(), items_[i].reads.end(), [&](Buffer b) {
-              return by_others.contains(b) || (!buffers.contains(b) && written_.contains(b));
-            }));
+        goes[i] = std::none_of(items_[i].accessed.writes.begin(), items_[i].accessed.writes.end(),
+                               [&](Buffer b) { return by_others.contains(b); }) &&
+                  (!alone || std::none_of(items_[i].accessed.reads.begin(),
+                                          items_[i].accessed.reads.end(), [&](Buffer b) {
+                                            return by_others.contains(b) ||
+                                                   (!buffers.contains(b) && written_.contains(b));
+                                          }));
         changed = changed || !goes[i];
       }
     }
@@ -160,10 +139,11 @@ class Turns {
   // A store to the turn's SMEM may stand before a fetch.
   std::vector<bool> Fetches() const {
     Buffers stored;
-    for (const Item& item : items_) stored.insert(item.writes.begin(), item.writes.end());
+    for (const Item& item : items_)
+      stored.insert(item.accessed.writes.begin(), item.accessed.writes.end());
     return Largest(kept_twice_, false, [&](const Item& item) {
-      return !item.reads.empty() &&
-             std::all_of(item.reads.begin(), item.reads.end(), [&](Buffer b) {
+      return !item.accessed.reads.empty() &&
+             std::all_of(item.accessed.reads.begin(), item.accessed.reads.end(), [&](Buffer b) {
                return b->scope == isa::kSmem && of_turn_.contains(b) && !stored.contains(b);
              });
     });
@@ -177,8 +157,8 @@ class Turns {
       if (!goes[i]) continue;
       taken.push_back(items_[i].stmt);
       gone_.insert(items_[i].stmt);
-      moved_.insert(items_[i].writes.begin(), items_[i].writes.end());
-      buffers.insert(items_[i].writes.begin(), items_[i].writes.end());
+      moved_.insert(items_[i].accessed.writes.begin(), items_[i].accessed.writes.end());
+      buffers.insert(items_[i].accessed.writes.begin(), items_[i].accessed.writes.end());
     }
     if (taken.empty()) return {};
     // The loop that stays keeps the variable.
