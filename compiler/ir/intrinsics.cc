@@ -42,4 +42,12 @@ const PureIntrinsic* FindPureIntrinsic(std::string_view name) {
   return nullptr;
 }
 
+bool HasVectorForm(const PureIntrinsic& intrinsic, Type type) {
+  if (intrinsic.name == "fma") return type == Type::kF32 || type == Type::kF64;
+  if (intrinsic.accuracy == Accuracy::kExact || intrinsic.name == "rsqrt") return true;
+  const bool is_polynomial =
+      intrinsic.name == "exp" || intrinsic.name == "sigmoid" || intrinsic.name == "tanh";
+  return is_polynomial && type != Type::kF64;
+}
+
 }  // namespace polynao::ir

@@ -56,6 +56,11 @@ absl::Span<const PureIntrinsic> PureIntrinsics();
 // The one named `name`, or null.
 const PureIntrinsic* FindPureIntrinsic(std::string_view name);
 
+// Whether code for a processor may compute it in the lanes of vectors, of values of `type`: by arithmetic alone,
+// without a call. False of f64 for functions that a library computes, and of types narrower than f32 for fma, whose one
+// rounding takes some twenty operations of f64.
+bool HasVectorForm(const PureIntrinsic& intrinsic, Type type);
+
 }  // namespace polynao::ir
 
 #endif  // COMPILER_IR_INTRINSICS_H_

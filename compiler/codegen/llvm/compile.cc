@@ -147,6 +147,12 @@ struct Target {
     const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
     return machine->getTargetTriple().isX86() && features->checkFeatures("+f16c");
   }
+
+  bool HasNativeFma() const {
+    if (machine->getTargetTriple().isAArch64()) return true;
+    const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
+    return machine->getTargetTriple().isX86() && features->checkFeatures("+fma");
+  }
 };
 
 // Errors are reported elsewhere; remarks such as "loop not vectorized" are dropped.
@@ -209,6 +215,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
   const EmitOptions emit{.checks = options.checks,
                          .threads = options.threads,
                          .native_half = target.HasNativeHalf(),
+                         .native_fma = target.HasNativeFma(),
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
                          .instructions = target.Instructions(options.wide_vectors),
                          .stream_bytes = options.stream_bytes,

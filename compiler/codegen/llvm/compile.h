@@ -2,9 +2,10 @@
 //
 // Means what the interpreter means for programs that do not stop: floor division, wrapping integers, each float
 // operation rounded once, conditional evaluation, no fast-math and no contraction unless the function or the options
-// allow it (compiler/ir/float_rules.h). What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in
-// the last bits, and where the interpreter stops (an index out of bounds, a zero divisor) compiled code does something
-// undefined unless `checks` is set. Reading memory that was never stored is never found.
+// allow it (compiler/ir/float_rules.h). What differs: log, sin, cos, pow and rsqrt may differ in the last bits, as exp,
+// tanh and sigmoid of f64 may (those of narrower types do not: elementary.h); and where the interpreter stops (an index
+// out of bounds, a zero divisor) compiled code does something undefined unless `checks` is set. Reading memory that was
+// never stored is never found.
 //
 // Loops: parallel loops run on a pool of threads (nested ones, and those with little work, serially);
 // vectorize and unroll are hints to LLVM's passes; loops bound to thread axes run serially.

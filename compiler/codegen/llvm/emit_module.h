@@ -24,6 +24,8 @@ struct EmitOptions {
   // This is true if the target converts between f16 and f32 by itself. If not, the conversions are
   // spelled out in integer operations, so that compiled code needs no support library.
   bool native_half = false;
+  // This is true if the target rounds a * b + c once by one instruction.
+  bool native_fma = false;
   // Of the registers that vector loops fill.
   int64_t vector_bytes = 16;
   // Instructions that the target has, of those that loops may be (dot_loop.h).

@@ -40,7 +40,7 @@ class Emitter {
         context_(module->getContext()),
         failures_(*failures),
         b_(context_),
-        ops_(b_, module_, options.native_half),
+        ops_(b_, module_, options.native_half, options.native_fma),
         analyzer_(*function.context, kAnalyzerOptions) {}
 
   absl::Status Emit();

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/codegen/llvm/elementary.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace polynao::codegen {
@@ -220,17 +221,18 @@ Value* ScalarOps::HalfToFloat(Value* half) {
 // A float that rounds to f16 and bf16 as the double does: rounding to odd keeps the information that
 // the second rounding needs.
 Value* ScalarOps::DoubleToFloatRoundedToOdd(Value* d) {
-  Value* nearest = b_.CreateFPTrunc(d, b_.getFloatTy());
-  Value* back = b_.CreateFPExt(nearest, b_.getDoubleTy());
+  Value* nearest = b_.CreateFPTrunc(d, Like(d, b_.getFloatTy()));
+  Value* back = b_.CreateFPExt(nearest, d->getType());
   Value* bits = Bits32(nearest);
+  Value* one = llvm::ConstantInt::get(bits->getType(), 1);
   // For both signs, larger bits mean a larger magnitude.
   Value* d_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d);
   Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
   Value* rounded_up = b_.CreateFCmpOGT(back_magnitude, d_magnitude);
-  Value* toward_zero = b_.CreateSelect(rounded_up, b_.CreateSub(bits, b_.getInt32(1)), bits);
+  Value* toward_zero = b_.CreateSelect(rounded_up, b_.CreateSub(bits, one), bits);
   Value* inexact = b_.CreateFCmpONE(back, d);
-  Value* odd = b_.CreateSelect(inexact, b_.CreateOr(toward_zero, 1), bits);
-  return b_.CreateBitCast(odd, b_.getFloatTy());
+  Value* odd = b_.CreateSelect(inexact, b_.CreateOr(toward_zero, one), bits);
+  return b_.CreateBitCast(odd, nearest->getType());
 }
 
 Value* ScalarOps::FloatCast(Value* value, Type from, Type to) {
@@ -377,6 +379,9 @@ Value* ScalarOps::Intrinsic(const ir::PureIntrinsic& intrinsic, Type type,
   for (Value* argument : arguments) computed.push_back(ToCompute(argument, type));
   const std::string_view name = intrinsic.name;
   Value* x = computed[0];
+  if (type != Type::kF64 && IsElementary(name)) {
+    return Cast(EmitElementary(b_, name, x, native_fma_), Type::kF64, type);
+  }
   Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
   Value* result = nullptr;
   if (name == "fma") {

@@ -1,6 +1,5 @@
 // LLVM IR for single operations on scalars, in the meaning of compiler/ir/ir.h; and on vectors of them, element by
-// element, if no type is f16, no intrinsic is of bf16 or a function of the C library, and nothing but f32 is cast to
-// bf16.
+// element, if all intrinsics have a vector form (ir::HasVectorForm), and no integer is cast to f16 or bf16.
 //
 // An f16 value is a `half` whose operations are done in float and rounded. A bf16 value is a float
 // that bf16 holds, rounded by integer operations after each operation: x86 rounds to bf16 with
@@ -20,9 +19,10 @@ namespace polynao::codegen {
 
 class ScalarOps {
  public:
-  // Emits at the place of `builder`. `native_half`: the machine converts between f16 and f32.
-  ScalarOps(llvm::IRBuilder<>& builder, llvm::Module& module, bool native_half)
-      : b_(builder), module_(module), native_half_(native_half) {}
+  // Emits at the place of `builder`. `native_half`: the machine converts between f16 and f32; `native_fma`: it rounds
+  // a * b + c once by one instruction.
+  ScalarOps(llvm::IRBuilder<>& builder, llvm::Module& module, bool native_half, bool native_fma)
+      : b_(builder), module_(module), native_half_(native_half), native_fma_(native_fma) {}
 
   // The type of a value in a register, and of an element in memory.
   llvm::Type* ValueType(ir::Type type);
@@ -65,6 +65,7 @@ class ScalarOps {
   llvm::IRBuilder<>& b_;
   llvm::Module& module_;
   const bool native_half_;
+  const bool native_fma_;
 };
 
 }  // namespace polynao::codegen

@@ -107,8 +107,7 @@ class Finder {
   // Narrow floats are computed as floats, and rounded from these.
   static bool HasVector(Expr e) {
     if (e.type() != Type::kF16 && e.type() != Type::kBF16) return true;
-    if (e.Is(ExprKind::kCast)) return e.operand(0).type() == Type::kF32;
-    return !e.Is(ExprKind::kCall);
+    return !e.Is(ExprKind::kCast) || e.operand(0).type() == Type::kF32;
   }
 
   // Whether lanes may differ; what memory says counts as such. Of what Evaluates has seen, which knows the lets inside.
@@ -145,7 +144,7 @@ class Finder {
       if (e.Is(ExprKind::kLet)) inside_.insert(e.var()), varies_.insert(e.var());
       if (e.Is(ExprKind::kCall)) {
         const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
-        can &= intrinsic != nullptr && intrinsic->accuracy == ir::Accuracy::kExact;
+        can &= intrinsic != nullptr && ir::HasVectorForm(*intrinsic, e.type());
       }
       const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
       if (divides && ir::IsInt(e.type())) {

@@ -226,9 +226,8 @@ bool HasVectors(Expr value) {
     const bool is_narrow = e.type() == ir::Type::kF16 || e.type() == ir::Type::kBF16;
     if (is_narrow && e.Is(ExprKind::kCast)) has_vectors &= e.operand(0).type() == ir::Type::kF32;
     if (!e.Is(ExprKind::kCall)) return;
-    has_vectors &= !is_narrow;
     const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
-    has_vectors &= intrinsic != nullptr && intrinsic->accuracy == ir::Accuracy::kExact;
+    has_vectors &= intrinsic != nullptr && ir::HasVectorForm(*intrinsic, e.type());
   });
   return has_vectors;
 }
