@@ -396,7 +396,9 @@ TEST(PackTest, EndsAsTheFinalStatementHasIt) {
   EXPECT_THAT(blocks, HasSubstr("begun as S0 has it, ended as S2 has it"));
   EXPECT_THAT(blocks, HasSubstr("allocate C"));
   EXPECT_THAT(Packed(program("5", "E[j, i] = C[i, j]")), HasSubstr("packed"));
-  // A neighbour's sum, and a value that has no vectors.
+  EXPECT_THAT(Packed(program("5", "E[i, j] = sigmoid(C[i, j] + D[j])")), HasSubstr("ended"));
+  // A function that a library computes, element by element; a neighbour's sum, and two of them.
+  EXPECT_THAT(Packed(program("5", "E[i, j] = log(C[i, j])")), Not(HasSubstr("ended")));
   EXPECT_THAT(Packed(program("5", "E[i, j] = i < n - 1 ? C[i + 1, j] : 0.0")),
               Not(HasSubstr("ended")));
   EXPECT_THAT(Packed(program("5", "E[i, j] = C[i, j] * C[j, i]")), Not(HasSubstr("ended")));
