@@ -105,8 +105,10 @@ absl::StatusOr<cases::CaseReport> RunProgram(const Row& row, const SuiteProgram&
   case_settings.seed = settings.seed;
   case_settings.without = implementation.without;
   c.use_tuned = implementation.use_tuned;
-  // What the cost model chooses without it; elementwise operators never use SMEM.
-  if (!implementation.use_smem && row.suite_case.op_class == "conv") c.schedule = {{"shared", 0}};
+  // What the cost model chooses without it; elementwise operators have no filters.
+  if (!implementation.use_smem && row.suite_case.op_class == "conv") {
+    c.schedule = {{"weights_by_smem", 0}};
+  }
   return cases::RunCase(c, case_settings);
 }
 

@@ -19,8 +19,9 @@ namespace polynao {
 //   }                                               }
 //
 // A load goes if other loads stand between it and its first reader, none of them for what stands behind that (the next
-// tile: the reader would wait for it), and nothing in the loop over clusters writes what it reads. Loads in loops, ifs and lets stay. Runs behind the pass pipeline, which makes loops of whole sums, and
-// before sync. Returns the statement `s`, changed or not.
+// tile: the reader would wait for it), and nothing in the loop over clusters writes what it reads. Loads in loops, ifs
+// and lets stay. Runs behind the pass pipeline, which makes loops of whole sums, and before sync. Returns the statement
+// `s`, changed or not.
 ir::Stmt LoadLate(ir::Stmt s, const Target& target);
 
 }  // namespace polynao

@@ -113,6 +113,22 @@ TEST(BenchTest, AblationsLeavePassesOut) {
   EXPECT_GT(ablation.cycles, 2 * result.rows[0].cycles);
 }
 
+// Without SMEM each core loads its own filters: also where the compiler would bring them once for all.
+TEST(BenchTest, FiltersWithoutSmem) {
+  Suite suite = Small();
+  suite.cases = {{"conv", "conv2d", "28x28x64,64x3x3x64", "i8"}};
+  suite.classes[1].op_class = "conv";
+  BenchSettings settings;
+  settings.filter = "/(compiled|without-.*)$";
+  settings.without = {"smem"};
+  const absl::StatusOr<SuiteResult> result = RunSuite(suite, settings);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(Names(*result), ElementsAre("conv/conv2d/28x28x64,64x3x3x64/compiled",
+                                          "conv/conv2d/28x28x64,64x3x3x64/without-smem"));
+  EXPECT_EQ(result->rows[1].state, Row::State::kAgrees) << result->rows[1].reason;
+  EXPECT_FALSE(result->rows[1].bytes.contains("smem_wmem"));
+}
+
 // Programs of a sequence run one after the other: their cycles, bounds and bytes are sums.
 TEST(BenchTest, SequencesAreSums) {
   Suite suite = Small();
