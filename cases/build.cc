@@ -166,8 +166,14 @@ absl::StatusOr<TakenSchedule> TakeSchedule(const OperatorCase& c, const Target& 
   return taken;
 }
 
+std::optional<kernels::HostLayout> HostLayoutOf(const OperatorCase& c, const Target& target) {
+  const absl::StatusOr<const Operator*> op = kernels::FindOperator(c);
+  if (!op.ok() || !(*op)->host_layout || kernels::TakesLoops(**op, c, target)) return std::nullopt;
+  return (*op)->host_layout(c);
+}
+
 void PrepareTensors(const BuiltProgram& built, std::vector<ir::Tensor>& tensors) {
-  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+  built.Prepare(tensors);
   LayOutInParts(built.program, tensors);
 }
 
@@ -298,6 +304,11 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalar_stores = ScalarStores(function);
+  if (std::optional<kernels::HostLayout> layout = HostLayoutOf(c, target)) {
+    built.host_step = std::move(layout->what);
+    built.prepared_input = layout->input;
+    built.prepare = std::move(layout->lay_out);
+  }
   built.program.machine = reads.Values(*target.machine);
   built.scalars.assign(built.program.params.size(), 0);
   RETURN_IF_ERROR(CheckQuickly(built, target));

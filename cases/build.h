@@ -2,6 +2,7 @@
 #ifndef CASES_BUILD_H_
 #define CASES_BUILD_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct TakenSchedule {
 };
 absl::StatusOr<TakenSchedule> TakeSchedule(const kernels::OperatorCase& c, const Target& target);
 
+// What the host does before the case's compiled program runs, besides `parts`; none if that is nothing.
+std::optional<kernels::HostLayout> HostLayoutOf(const kernels::OperatorCase& c,
+                                                const Target& target);
 // Lays out inputs as the program takes them: what the host does before each run, or once if they are constants.
 void PrepareTensors(const BuiltProgram& built, std::vector<ir::Tensor>& tensors);
 // The part of that which the program's parameters say (isa::ProgramParam::parts).

@@ -96,7 +96,12 @@ absl::StatusOr<int64_t> Simulate(const ProgramOnDisk& on_disk, const isa::Machin
       return InvalidInput(file.name, ": the program is not the one that its JSON describes, ",
                           file.impl, " for ", CaseTitle(*file.operator_case));
     }
-    if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+    built.Prepare(tensors);
+  } else if (file.operator_case && file.impl == "compiled") {
+    ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
+    if (const auto layout = HostLayoutOf(*file.operator_case, target)) {
+      tensors[layout->input] = layout->lay_out(tensors[layout->input]);
+    }
   }
   LayOutInParts(on_disk.program, tensors);
   std::vector<simulator::Argument> arguments;

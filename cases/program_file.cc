@@ -72,8 +72,8 @@ std::map<std::string, std::string> ArgumentsOf(const BuiltProgram& built,
     POLYNAO_CHECK(next < specs.size()) << built.program.name;
     const kernels::TensorSpec& spec = specs[next++];
     if (!param.any_shape) continue;
-    // The host may give the first tensor another shape.
-    const bool is_prepared = next == 1 && built.prepare;
+    // The host may give a tensor another shape.
+    const bool is_prepared = next == built.prepared_input + 1 && built.prepare;
     arguments[param.name] = absl::StrJoin(
         is_prepared ? built.prepare(ir::Tensor(spec.type, spec.shape)).shape : spec.shape, "x");
   }

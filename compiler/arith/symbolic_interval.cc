@@ -259,6 +259,18 @@ class IntervalFinder {
     const std::optional<SymbolicInterval> a = Find(e.operand(0));
     if (divisor == 0 || !a) return std::nullopt;
     const bool is_div = e.Is(ExprKind::kDiv);
+    if (!is_div) {
+      // Multiples of the divisor count for nothing: (x * 4 + y) % 4 is y % 4, however far x goes.
+      const LinearForm form = Decompose(e.operand(0));
+      LinearForm rest = LinearForm::Constant(FloorMod(form.constant(), divisor));
+      for (const auto& [atom, coefficient] : form.terms()) {
+        if (coefficient % divisor != 0 && !rest.AddTerm(atom, coefficient)) return std::nullopt;
+      }
+      if (rest.terms().size() < form.terms().size()) {
+        return Find(context.Binary(ExprKind::kMod, ToExpr(rest, context, e.type()),
+                                   context.Int(e.type(), divisor)));
+      }
+    }
     const ConstRange range = RangeOf(e.operand(0), ranges_);
     if (range.min >= 0 && range.max < divisor) {
       return is_div ? SymbolicInterval{LinearForm(), 1} : *a;

@@ -80,6 +80,10 @@ TEST_F(SymbolicIntervalTest, DivisionAndRemainder) {
   EXPECT_EQ(Values((xo_ * 4 + xi_) % 3), "0, 3");
   EXPECT_EQ(Values((xo_ * 4 + xi_ + 2) / 4), "xo, 2");
   EXPECT_EQ(Values((xo_ * 4 + xi_ + 2) % 4), "0, 4");
+  // Multiples of the divisor are no reason to wrap.
+  EXPECT_EQ(Values((xo_ * 8 + xi_ * 4 + n_) % 4), "n % 4, 1");
+  EXPECT_EQ(Values((n_ * 4 + xi_ + 6) % 4), "0, 4");
+  EXPECT_EQ(Values((xi_ * 4 + 6) % 4), "2, 1");
   // The whole is small.
   EXPECT_EQ(Values((xo_ * 4 + xi_) / 16), "0, 1");
   EXPECT_EQ(Values((xo_ * 4 + xi_) % 16), "xo * 4, 4");

@@ -52,6 +52,7 @@ class StreamCost {
     const bool whole_pixels = m.channel_clusters == 1;
     const bool whole_columns = s_.core_columns == layer.columns;
     cluster_segments_ = whole_pixels ? 1.0 : static_cast<double>(s_.turn_rows * layer.columns);
+    if (layer.sub_pixels) cluster_segments_ = SubPixelSegments();
     core_segments_ = !whole_pixels && !layer.in_blocks ? static_cast<double>(s_.pixels)
                      : whole_columns                   ? 1.0
                                                        : static_cast<double>(s_.core_rows);
@@ -78,6 +79,17 @@ class StreamCost {
   }
 
  private:
+  // Rows of the result, or of what a cluster has of each pixel.
+  double SubPixelSegments() const {
+    const SubPixels& all = *layer_.sub_pixels;
+    const SubPixels own = all.Run(s_.cluster_channels).value_or(all);
+    if (own == all && !layer_.rows_apart) return 1;
+    const int64_t rows = s_.turn_rows * own.rows;
+    if (own.columns == all.columns && own.channels == all.channels)
+      return static_cast<double>(rows);
+    return static_cast<double>(rows * layer_.columns * own.columns);
+  }
+
   // A load or store: what it waits for, then bytes, by what carries them.
   struct Transfer {
     double waits = 0, bytes = 0;

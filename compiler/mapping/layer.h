@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
+
+#include "compiler/mapping/sub_pixels.h"
 
 namespace polynao::mapping {
 
@@ -52,6 +55,10 @@ struct Layer {
   int64_t result_bytes = 1;  // of an element
   // Results lie in GMEM in blocks of 64 channels, which cores store by themselves, not as whole pixels.
   bool in_blocks = false;
+  // What the channels are of a result of more pixels; such results go by way of SMEM, where they are put in order. They
+  // lie side by side in GMEM as in SMEM, or row by row (`rows_apart`).
+  std::optional<SubPixels> sub_pixels = std::nullopt;
+  bool rows_apart = false;
   bool has_part_of_pixels() const { return pixel_channels > input_channels; }
   // Bytes of NMEM for what is computed of so many pixels and lanes, `copies` of what is loaded for them; and the vector
   // unit's cycles for it.

@@ -122,7 +122,7 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   s.equal_turns =
       are_equal && s.turn_rows % s.core_rows == 0 && layer.columns % s.core_columns == 0;
   if (const int64_t runs = equal_runs(s.turn_rows * layer.columns);
-      are_equal && runs > s.storing_cores) {
+      !layer.sub_pixels && are_equal && runs > s.storing_cores) {
     s.stores_pixels = true;
     s.storing_cores = runs;
   }
@@ -273,8 +273,24 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     return StrCat("turns = ", m.turns, ": block = ", m.block, " of a core's ", own,
                   " channels, expected equal blocks");
   }
-  if (m.parts == 1 && m.turns == 1 && m.block >= cluster_channels && m.across == 1) {
+  // Of sub-pixels there are no tilings that would do without.
+  if (m.parts == 1 && m.turns == 1 && m.block >= cluster_channels && m.across == 1 &&
+      !layer.sub_pixels) {
     return "all channels are one block: nothing streams";
+  }
+  if (layer.sub_pixels && !m.results_by_smem) {
+    return "channels are those of several pixels, put in order in SMEM: results_by_smem = 1 is "
+           "needed";
+  }
+  if (layer.sub_pixels) {
+    const int64_t own = m.turns > 1 ? shares.core_channels : m.across * m.block;
+    std::optional<SubPixels> run = layer.sub_pixels;
+    for (const int64_t size : {cluster_channels, own, m.block}) run = run ? run->Run(size) : run;
+    if (!run) {
+      return StrCat(
+          "runs of ", cluster_channels, ", ", own, " and ", m.block,
+          " channels: expected whole rows, pixels or divisors of the channels of a pixel");
+    }
   }
   if (layer.in_blocks && m.results_by_smem) {
     return "results in blocks of channels are stored by cores: results_by_smem = 0 is needed";

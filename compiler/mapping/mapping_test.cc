@@ -409,6 +409,48 @@ TEST(MappingTest, PartsOfTheImage) {
   EXPECT_THAT(WhyNot(product, card, m), HasSubstr("expected parts of filters"));
 }
 
+// Channels of several pixels: runs of them are whole rows of these, pixels or parts of one.
+TEST(MappingTest, RunsOfSubPixels) {
+  const SubPixels all = {2, 2, 48};
+  EXPECT_EQ(all.Run(192), all);
+  EXPECT_EQ(all.Run(1000), all);
+  EXPECT_EQ(all.Run(96), (SubPixels{1, 2, 48}));
+  EXPECT_EQ(all.Run(48), (SubPixels{1, 1, 48}));
+  EXPECT_EQ(all.Run(16), (SubPixels{1, 1, 16}));
+  EXPECT_EQ(all.Run(64), std::nullopt);
+  EXPECT_EQ(all.Run(144), std::nullopt);
+  EXPECT_EQ((SubPixels{4, 3, 1}).Run(6), (SubPixels{2, 3, 1}));
+}
+
+// They meet in SMEM. What a cluster stores has a segment for each row of the result, or pixel, of which it has a part.
+TEST(MappingTest, SubPixelsGoBySmem) {
+  const CardFacts card(TestMachine("mlu370"));
+  Layer layer = Conv();
+  layer.channels = 4 * 64;
+  Mapping m = {.across = 4};
+  layer.sub_pixels = SubPixels{2, 2, 64};
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("results_by_smem = 1 is needed"));
+  m.results_by_smem = true;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  layer.sub_pixels = SubPixels{2, 4, 32};
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  layer.sub_pixels = SubPixels{4, 4, 16};
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  layer.sub_pixels = SubPixels{8, 1, 32};
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  // Each of so many rows is a segment then, and waits.
+  layer.sub_pixels = SubPixels{16, 1, 16};
+  const double side_by_side = CostOf(layer, card, m).cycles();
+  layer.rows_apart = true;
+  EXPECT_GT(CostOf(layer, card, m).cycles(), side_by_side);
+  layer.sub_pixels = SubPixels{16, 16, 1};
+  m.block = 128, m.across = 1;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  layer.channels = 4 * 48, layer.sub_pixels = SubPixels{2, 2, 48};
+  m.block = 64, m.across = 2;
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("expected whole rows, pixels or divisors"));
+}
+
 // The busiest part of a step binds it.
 // A quarter of the input channels: what a cluster has of the sums that four clusters share.
 TEST(MappingTest, PartsOfPixels) {

@@ -125,7 +125,7 @@ class Lowering {
         plan.extents[relation.parent] = extent;
         continue;
       }
-      const int64_t extent = extent_of(relation.parent);
+      const int64_t extent = extent_of(relation.parent) + relation.before;
       if (relation.kind == AxisRelation::Kind::kRotate) {
         plan.extents[relation.inner] = extent;
         continue;
@@ -279,7 +279,9 @@ class Lowering {
     for (const AxisRelation& relation : plan.data().relations) {
       if (!plans_.NeedsGuard(plan, relation) || (relation.parent->is_reduce && !with_reduce))
         continue;
-      require(values.at(relation.parent) < plan.extents.at(relation.parent));
+      const Expr value = values.at(relation.parent);
+      if (relation.before > 0) require(context_.Int(index_type_, 0) <= value);
+      require(value < plan.extents.at(relation.parent));
     }
     for (size_t d = 0; d < plan.size.size(); ++d) {
       const Expr coordinate = plans_.Coordinate(plan, values, d);

@@ -570,13 +570,14 @@ TEST(LowerTest, AddOfAnyRank) {
 TEST(LowerTest, SplitsOfAllExtents) {
   for (int64_t n = 0; n <= 17; ++n) {
     for (int64_t factor : {1, 2, 3, 4, 5, 16}) {
-      for (bool parts : {false, true}) {
+      for (int64_t before : {-1, 0, 1, 2, 5}) {
+        const bool parts = before < 0;
         Graph g("copy");
         Tensor a = g.Placeholder("A", {n}, Type::kI32);
         Tensor c = g.Compute("C", {n}, [&](Expr i) { return a(i) + i; });
         Schedule s(c);
-        auto [o, i] =
-            parts ? s[c].SplitParts(s[c].axis(0), factor) : s[c].Split(s[c].axis(0), factor);
+        auto [o, i] = parts ? s[c].SplitParts(s[c].axis(0), factor)
+                            : s[c].Split(s[c].axis(0), factor, before);
         s[c].Reorder({i, o});
         s[s.CacheRead(a, "nmem")].ComputeAt(s[c], o);
         const std::vector<ir::Tensor> t = Execute(MustLower(s));

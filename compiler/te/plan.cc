@@ -41,7 +41,8 @@ AxisValues Plans::FindAxisValues(const StagePlan& plan, AxisValues values, const
           inner_extent <= 1 ? values.at(it->inner) : place % context.Int(index_type, inner_extent);
     } else {
       values[it->parent] =
-          ToExpr(Decompose(values.at(it->outer)) * inner_extent + Decompose(values.at(it->inner)));
+          ToExpr(Decompose(values.at(it->outer)) * inner_extent + Decompose(values.at(it->inner)) -
+                 LinearForm::Constant(it->before));
     }
   }
   return values;

@@ -225,8 +225,9 @@ class RandomSchedule {
       switch (random_.Below(4)) {
         case 0: {
           const int64_t factor = 1 + random_.Below(5);
-          Log("Split ", stage.name(), " ", axis.name(), " ", factor);
-          stage.Split(axis, factor);
+          const int64_t before = random_.OneIn(4) && !axis.data()->is_reduce ? random_.Below(5) : 0;
+          Log("Split ", stage.name(), " ", axis.name(), " ", factor, " ", before);
+          stage.Split(axis, factor, before);
           break;
         }
         case 1: {

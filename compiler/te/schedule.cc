@@ -149,28 +149,37 @@ std::vector<Axis> Stage::leaves() const {
 }
 
 std::pair<Axis, Axis> Stage::DoSplit(Axis axis, AxisRelation::Kind kind, int64_t amount,
-                                     std::string_view primitive) {
+                                     int64_t before, std::string_view primitive) {
   if (!CheckPlainLeaf(axis, primitive)) return {};
   if (!Check(amount >= 1, primitive,
              StrCat("axis ", axis.name(), " by ", amount, ", expected 1 or more"))) {
     return {};
   }
+  if (!Check(before >= 0, primitive,
+             StrCat("axis ", axis.name(), " with ", before,
+                    " places before it, expected 0 or more"))) {
+    return {};
+  }
   const bool is_reduce = axis.data()->is_reduce;
+  if (!Check(before == 0 || !is_reduce, primitive,
+             StrCat("axis ", axis.name(), " with places before it, expected a spatial axis"))) {
+    return {};
+  }
   const Axis outer = NewAxis(axis.name() + "o", is_reduce);
   const Axis inner = NewAxis(axis.name() + "i", is_reduce);
-  data_.relations.push_back({kind, axis.data(), outer.data(), inner.data(), amount});
+  data_.relations.push_back({kind, axis.data(), outer.data(), inner.data(), amount, before});
   const size_t position = LeafPosition(axis);
   data_.leaves[position] = outer.data();
   data_.leaves.insert(data_.leaves.begin() + position + 1, inner.data());
   return {outer, inner};
 }
 
-std::pair<Axis, Axis> Stage::Split(Axis axis, int64_t factor) {
-  return DoSplit(axis, AxisRelation::Kind::kSplit, factor, "Split");
+std::pair<Axis, Axis> Stage::Split(Axis axis, int64_t factor, int64_t before) {
+  return DoSplit(axis, AxisRelation::Kind::kSplit, factor, before, "Split");
 }
 
 std::pair<Axis, Axis> Stage::SplitParts(Axis axis, int64_t parts) {
-  return DoSplit(axis, AxisRelation::Kind::kSplitParts, parts, "SplitParts");
+  return DoSplit(axis, AxisRelation::Kind::kSplitParts, parts, 0, "SplitParts");
 }
 
 std::array<Axis, 4> Stage::Tile(Axis x, Axis y, int64_t x_factor, int64_t y_factor) {

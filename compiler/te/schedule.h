@@ -74,6 +74,7 @@ struct AxisRelation {
   AxisData* outer;   // kRotate: the axis that says by how much
   AxisData* inner;
   int64_t amount = 0;  // factor, number of parts, or places for each step of `outer`
+  int64_t before = 0;  // kSplit: by so many places the first run is cut at its beginning
 };
 
 struct StorageAlignment {
@@ -125,7 +126,9 @@ class Stage {
   // the old one: x -> xo, xi.
   // Here and below an axis that is split or fused must be a leaf that nothing has been done with:
   // not bound, vectorized, ... , no pragma, and nothing computed at it.
-  std::pair<Axis, Axis> Split(Axis axis, int64_t factor);
+  // Where `before` places of the first run lie before the axis: x = xo*factor + xi - before, xo runs to
+  // ceil((n + before) / factor), under `if (0 <= x && x < n)`. before >= 0.
+  std::pair<Axis, Axis> Split(Axis axis, int64_t factor, int64_t before = 0);
   // for (x, 0, n)  -->  for (xo, 0, parts) for (xi, 0, ceil(n / parts)). parts >= 1.
   std::pair<Axis, Axis> SplitParts(Axis axis, int64_t parts);
   // for (x) for (y)  -->  for (xo) for (yo) for (xi) for (yi): splits x and y and reorders.
@@ -220,7 +223,7 @@ class Stage {
   // A leaf that nothing has been done with.
   bool CheckPlainLeaf(Axis axis, std::string_view primitive);
   bool CheckStored(std::string_view primitive);
-  std::pair<Axis, Axis> DoSplit(Axis axis, AxisRelation::Kind kind, int64_t amount,
+  std::pair<Axis, Axis> DoSplit(Axis axis, AxisRelation::Kind kind, int64_t amount, int64_t before,
                                 std::string_view primitive);
   Stage& SetKind(Axis axis, ir::ForKind kind, std::string_view thread, std::string_view primitive);
   size_t LeafPosition(Axis axis) const;

@@ -84,6 +84,13 @@ TEST_F(ScheduleTest, SplitParts) {
                                  "      if (jo * 3 + ji < 10) {\n"));
 }
 
+TEST_F(ScheduleTest, SplitWithPlacesBefore) {
+  Schedule s(b_);
+  s[b_].Split(s[b_].axis(1), 4, 3);
+  EXPECT_THAT(Text(s), HasSubstr("for (jo, 0, 4) {\n    for (ji, 0, 4) {\n"
+                                 "      if (0 <= jo * 4 + ji - 3 && jo * 4 + ji - 3 < 10) {\n"));
+}
+
 TEST_F(ScheduleTest, SplitOfSplitGuardsBoth) {
   Schedule s(b_);
   auto [jo, ji] = s[b_].Split(s[b_].axis(1), 4);
@@ -371,6 +378,8 @@ TEST_F(ScheduleTest, WrongUseIsNamed) {
        [](Schedule& s, auto& b, auto&, auto&) { s[b].ComputeWhole(2); }},
       {"stage D: Split: axis i by 0, expected 1 or more",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].Split(s[d].axis(0), 0); }},
+      {"stage D: Split: axis i with -1 places before it, expected 0 or more",
+       [](Schedule& s, auto&, auto& d, auto&) { s[d].Split(s[d].axis(0), 3, -1); }},
       {"stage D: SplitParts: axis i by -3, expected 1 or more",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].SplitParts(s[d].axis(0), -3); }},
       {"stage D: Split: the axis is not set",

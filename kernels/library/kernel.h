@@ -21,10 +21,14 @@ struct HandWrittenKernel {
   isa::Program program;
   // One per parameter of the program; 0 for tensors.
   std::vector<int64_t> scalars = {};
-  // The host does this to the first input before each run, by the function below. Its time is not
-  // in the program's cycles. Empty: nothing.
+  // The host does this to an input before each run, or once if that is constant, by the function below. Its time is
+  // not in the program's cycles. Empty: nothing.
   std::string host_step = "";
+  size_t prepared_input = 0;
   std::function<ir::Tensor(const ir::Tensor&)> prepare = {};
+  void Prepare(std::vector<ir::Tensor>& inputs) const {
+    if (prepare) inputs[prepared_input] = prepare(inputs[prepared_input]);
+  }
   // Of a compiled program: stores that were left to the scalar unit.
   int64_t scalar_stores = 0;
 };

@@ -48,7 +48,7 @@ std::vector<ir::Tensor> Tensors(const OperatorCase& c, uint64_t seed) {
 absl::StatusOr<simulator::RunResult> Simulate(const HandWrittenKernel& kernel,
                                               const isa::Machine& machine,
                                               std::vector<ir::Tensor>& tensors) {
-  if (kernel.prepare) tensors[0] = kernel.prepare(tensors[0]);
+  kernel.Prepare(tensors);
   std::vector<simulator::Argument> arguments;
   size_t next = 0;
   for (size_t i = 0; i < kernel.program.params.size(); ++i) {

@@ -77,6 +77,13 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
+// An input, constant weights, that the host lays out before a run as an accelerator's program takes it.
+struct HostLayout {
+  size_t input = 0;
+  std::string what;  // "lays out F by taps"
+  std::function<ir::Tensor(const ir::Tensor&)> lay_out;
+};
+
 struct Operator {
   std::string name;
   std::string doc;  // "C = A + B, element by element"
@@ -121,6 +128,8 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+  // Which input `build` on an accelerator takes in another layout. Empty: none.
+  std::function<HostLayout(const OperatorCase&)> host_layout = {};
   // The tensors of a case, from which all that runs is made: placeholders are the inputs, in order; the output is
   // returned. Empty: the operator is written together with its schedules.
   std::function<te::Tensor(te::Graph&, const OperatorCase&)> express = {};

@@ -1,9 +1,12 @@
 #include "kernels/te/transposed_convolution.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "base/math.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compiler/te/graph.h"
 #include "kernels/reference/spatial.h"
 #include "kernels/te/schedule_util.h"
@@ -13,6 +16,7 @@ namespace polynao::kernels {
 namespace {
 
 using ir::Expr;
+using te::Axes;
 using te::Tensor;
 
 // The extents of X (h, w, ci), F (co, kh, kw, ci) and Y (ho, wo, co).
@@ -21,41 +25,85 @@ struct Transposed {
 
   int64_t ho() const { return (h - 1) * stride + kh - 2 * pad; }
   int64_t wo() const { return (w - 1) * stride + kw - 2 * pad; }
+  // Taps of F for each place of a step.
+  int64_t rows() const { return CeilDiv(kh, stride); }
+  int64_t columns() const { return CeilDiv(kw, stride); }
+  // Of a step, of a result of `extent` rows or columns.
+  int64_t places(int64_t extent) const {
+    return pad % stride == 0 ? std::min(stride, extent) : stride;
+  }
+  // F by places of a step: those of rows, of columns, channels, then taps from the last on, and input channels.
+  te::Shape taps() const {
+    if (stride == 1) return {co, kh, kw, ci};
+    return {places(ho()), places(wo()), co, rows(), columns(), ci};
+  }
 };
 
 // Each of stride x stride places of a step is a channel of a convolution without a stride, of windows of n x m with the
 // taps a + stride * r of F: Z[y, x, a, b, c] = the sum over r, s, i of X[y - r, x - s, i] * F[c, a + stride * r, ..].
 // [tensor-program conv2d_transpose begin]
-Tensor Express(te::Graph& g, const OperatorCase& c, const Transposed& k) {
-  const int64_t step = k.stride, n = CeilDiv(k.kh, step), m = CeilDiv(k.kw, step);
+Tensor Express(te::Graph& g, const OperatorCase& c, const Transposed& k, bool by_taps) {
+  const int64_t step = k.stride, n = k.rows(), m = k.columns(), cut = k.pad % step;
+  const int64_t h = CeilDiv(k.ho() + cut, step), w = CeilDiv(k.wo() + cut, step);
+  const int64_t top = n - 1 - k.pad / step, left = m - 1 - k.pad / step;  // margins of X
   const Tensor x = g.Placeholder("X", {k.h, k.w, k.ci}, c.dtype);
-  const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, k.ci}, c.dtype);
-  const Tensor padded = g.Compute(
-      "P", {k.h + 2 * (n - 1), k.w + 2 * (m - 1), k.ci}, [&](Expr y, Expr column, Expr i) {
-        return te::Select(ir::And(ir::And(y >= n - 1, y < n - 1 + k.h),
-                                  ir::And(column >= m - 1, column < m - 1 + k.w)),
-                          x(y - (n - 1), column - (m - 1), i), 0);
-      });
-  const Tensor whole =
-      g.Compute("W", {k.co, n * step, m * step, k.ci}, [&](Expr o, Expr y, Expr column, Expr i) {
-        return te::Select(ir::And(y < k.kh, column < k.kw), f(o, y, column, i), 0);
-      });
+  const Tensor f = by_taps ? g.ConstantPlaceholder("F", k.taps(), c.dtype)
+                           : g.Placeholder("F", {k.co, k.kh, k.kw, k.ci}, c.dtype);
+  const te::Shape with_margins = {h + n - 1, w + m - 1, k.ci};
+  const bool is_inside = top == 0 && left == 0 && with_margins[0] <= k.h && with_margins[1] <= k.w;
+  const auto with_zeros = [&](Expr y, Expr column, Expr i) {
+    return te::Select(
+        ir::And(ir::And(y >= top, y < top + k.h), ir::And(column >= left, column < left + k.w)),
+        x(y - top, column - left, i), 0);
+  };
+  const Tensor padded = is_inside ? x : g.Compute("P", with_margins, with_zeros);
+  const Tensor whole = by_taps ? f
+                               : g.Compute("W", {k.co, n * step, m * step, k.ci},
+                                           [&](Expr o, Expr y, Expr column, Expr i) {
+                                             return te::Select(ir::And(y < k.kh, column < k.kw),
+                                                               f(o, y, column, i), 0);
+                                           });
   const te::ReduceAxis r = g.ReduceAxisOf("r", n), s = g.ReduceAxisOf("s", m),
                        i = g.ReduceAxisOf("i", k.ci);
   const auto sum = [&](Expr e) { return To(SumType(c.dtype), e); };
+  if (by_taps && step == 1) {
+    const Tensor z = g.Compute("Z", {h, w, k.co}, [&](Expr y, Expr column, Expr o) {
+      return te::ReduceSum(sum(padded(y + r, column + s, i)) * sum(f(o, r, s, i)), r, s, i);
+    });
+    return g.Compute("Y", z.shape(), [&](const Axes& at) { return To(c.dtype, z(at)); });
+  }
   const Tensor z =
-      g.Compute("Z", {k.h + n - 1, k.w + m - 1, step, step, k.co},
+      g.Compute("Z", {h, w, k.places(k.ho()), k.places(k.wo()), k.co},
                 [&](Expr y, Expr column, Expr a, Expr b, Expr o) {
                   const Expr tap_y = (n - 1 - r) * step + a, tap_x = (m - 1 - s) * step + b;
-                  return te::ReduceSum(
-                      sum(padded(y + r, column + s, i)) * sum(whole(o, tap_y, tap_x, i)), r, s, i);
+                  const Expr tap = by_taps ? f(a, b, o, r, s, i) : whole(o, tap_y, tap_x, i);
+                  return te::ReduceSum(sum(padded(y + r, column + s, i)) * sum(tap), r, s, i);
                 });
   return g.Compute("Y", {k.ho(), k.wo(), k.co}, [&](Expr y, Expr column, Expr o) {
-    const Expr at = y + k.pad, beside = column + k.pad;
+    const Expr at = y + cut, beside = column + cut;
     return To(c.dtype, z(at / step, beside / step, at % step, beside % step, o));
   });
 }
 // [tensor-program conv2d_transpose end]
+
+// F as `taps` says.
+ir::Tensor ByTaps(const ir::Tensor& f, const Transposed& k) {
+  ir::Tensor by_taps(f.type, k.taps());
+  const int64_t bytes = ir::ByteSize(f.type);
+  const auto row_bytes = k.ci * bytes;
+  auto to = by_taps.bytes.begin();
+  const int64_t columns = k.places(k.wo()), places = k.places(k.ho()) * columns;
+  for (int64_t place = 0; place < places * k.co; ++place) {
+    const int64_t a = place / k.co / columns, b = place / k.co % columns, o = place % k.co;
+    for (int64_t tap = 0; tap < k.rows() * k.columns(); ++tap, to += row_bytes) {
+      const int64_t y = (k.rows() - 1 - tap / k.columns()) * k.stride + a;
+      const int64_t x = (k.columns() - 1 - tap % k.columns()) * k.stride + b;
+      if (y >= k.kh || x >= k.kw) continue;
+      std::copy_n(f.bytes.begin() + ((o * k.kh + y) * k.kw + x) * row_bytes, row_bytes, to);
+    }
+  }
+  return by_taps;
+}
 
 }  // namespace
 
@@ -125,8 +173,30 @@ std::vector<Operator> TransposedConvolutionOperators() {
       for (int64_t p = 0; p < pixels; ++p) out[0].SetValue(p * k.co + o, sums[o * pixels + p]);
     }
   };
-  ScheduleByLoops(
-      row, [of](te::Graph& g, const OperatorCase& c) { return Express(g, c, of(c)); }, row.name);
+  const auto express = [of](bool by_taps) {
+    return [of, by_taps](te::Graph& g, const OperatorCase& c) {
+      return Express(g, c, of(c), by_taps);
+    };
+  };
+  ScheduleByExpressions(row, express(true), row.name);
+  row.host_layout = [of](const OperatorCase& c) {
+    const Transposed k = of(c);
+    return HostLayout{
+        .input = 1,
+        .what = StrCat("lays out F by the ", k.stride, "x", k.stride, " places of a step"),
+        .lay_out = [k](const ir::Tensor& f) { return ByTaps(f, k); }};
+  };
+  // What no contraction fits, and other targets, take F as it is.
+  Operator loops = row;
+  ScheduleByLoops(loops, express(false), row.name);
+  row.loops_on_card = [first = row.first_schedules](const OperatorCase& c, const Target& target) {
+    const auto schedules = first(c, target, std::numeric_limits<double>::infinity());
+    return !schedules.ok() || schedules->empty();
+  };
+  row.build = [on_card = row.build, loops = loops.build](const OperatorCase& c,
+                                                         const Target& target) {
+    return target.machine != nullptr ? on_card(c, target) : loops(c, target);
+  };
   return {row};
 }
 

@@ -87,7 +87,7 @@ void CompareCases(const std::vector<std::string>& overrides, int64_t count) {
       // Zeros: values change no cycle.
       std::vector<ir::Tensor> tensors;
       for (const kernels::TensorSpec& spec : c.tensors) tensors.emplace_back(spec.type, spec.shape);
-      if (built->prepare) tensors[0] = built->prepare(tensors[0]);
+      built->Prepare(tensors);
       const simulator::reference::Comparison comparison = simulator::reference::Compare(
           *machine, built->program, cases::ProgramArguments(*built, tensors));
       EXPECT_EQ(comparison.difference, "");

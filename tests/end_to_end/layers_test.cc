@@ -263,6 +263,10 @@ const std::vector<Words>& TransposedCases() {
       {"conv2d_transpose", "1x7x16,3x5x2x16", kFloats, {"stride=3"}},
       {"conv2d_transpose", "4x3x5,7x2x2x5", kFloats, {"stride=4", "pad=1"}},
       {"conv2d_transpose", "6x6x8,16x3x3x8", {"f16"}, {"stride=1", "pad=1"}},
+      {"conv2d_transpose", "7x5x64,21x16x16x64", {"f16"}, {"stride=8", "pad=4"}},
+      {"conv2d_transpose", "9x13x32,48x5x5x32", kFloats, {"stride=3", "pad=2"}},
+      {"conv2d_transpose", "4x4x128,64x4x4x128", kFloats, {"pad=1"}},
+      {"conv2d_transpose", "40x3x64,64x2x3x64", {"f16"}, {"pad=1"}},
   };
   return *cases;
 }

@@ -146,8 +146,9 @@ std::optional<Subject> Operator(const cases::CaseText& text, const std::string& 
     subject.shapes.push_back(spec.shape);
   }
   if (subject.built.prepare) {
-    const kernels::TensorSpec spec = (*kernels::FindOperator(*c))->tensors(*c)[0];
-    subject.shapes[0] = subject.built.prepare(ir::Tensor(spec.type, spec.shape)).shape;
+    const size_t input = subject.built.prepared_input;
+    const kernels::TensorSpec spec = (*kernels::FindOperator(*c))->tensors(*c)[input];
+    subject.shapes[input] = subject.built.prepare(ir::Tensor(spec.type, spec.shape)).shape;
   }
   return subject;
 }

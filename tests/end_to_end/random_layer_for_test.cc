@@ -1,5 +1,7 @@
 #include "tests/end_to_end/random_layer_for_test.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 
 namespace polynao {
@@ -23,7 +25,7 @@ cases::CaseText RandomLayer(Draw& draw) {
   const auto flag = [&](const char* name) {
     text.attributes.push_back(StrCat(name, "=", draw.Number(0, 1)));
   };
-  switch (draw.Number(0, 5)) {
+  switch (draw.Number(0, 6)) {
     case 0:
     case 1:
       text.op = "conv2d";
@@ -54,6 +56,14 @@ cases::CaseText RandomLayer(Draw& draw) {
       text.attributes = {StrCat("stride=", draw.Number(1, 2)), "pad=4"};
       flag("residual");
       flag("relu");
+      break;
+    case 5:
+      text.op = "conv2d_transpose";
+      text.dtype = draw.OneOf<std::string>({"f16", "f32"});
+      text.shape = StrCat(h, "x", w, "x", ci, ",", Channels(draw), "x", kh, "x", kw, "x", ci);
+      // Less than half of the window, so that pixels are left.
+      text.attributes = {StrCat("stride=", draw.Number(1, 4)),
+                         StrCat("pad=", draw.Number(0, (std::min(kh, kw) - 1) / 2))};
       break;
     default:
       text.op = draw.OneOf<std::string>({"add", "relu", "gelu", "add_relu"});

@@ -189,7 +189,7 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
       parts.contraction = *std::move(contraction);
       return group;
     }
-    if (extras.any() || extras.sum_parts > 1) return status;
+    if (extras.any() || extras.sum_parts > 1 || extras.sub_pixels) return status;
     // Products with weights of their own for each of a batch, or in another order, or with reductions around them.
     if (by_vector) parts.AddFlat(output, machine);
     absl::StatusOr<VectorGroup> vector = parts.Vector(output, machine, /*products=*/true);

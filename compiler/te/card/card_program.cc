@@ -25,6 +25,7 @@
 #include "compiler/te/card/rename.h"
 #include "compiler/te/card/split_reduction.h"
 #include "compiler/te/card/steps.h"
+#include "compiler/te/card/sub_pixel_graph.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
 
@@ -465,6 +466,11 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
   program.output_ = output;
   const GraphState& graph = *output.graph();
   RETURN_IF_ERROR(graph.status);
+  if (const std::optional<SubPixelGraph> places = ReadSubPixels(output)) {
+    ASSIGN_OR_RETURN(program.group_, CardGroup::Create(places->output, target,
+                                                       {.sub_pixels = places->places}, by_vector));
+    return program;
+  }
   const bool has_sums = std::any_of(graph.operations.begin(), graph.operations.end(), IsColumnSum);
   const int64_t contractions = std::count_if(
       graph.operations.begin(), graph.operations.end(), [](const Operation& operation) {

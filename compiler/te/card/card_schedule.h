@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 
 #include "base/text.h"
+#include "compiler/mapping/sub_pixels.h"
 #include "compiler/te/card/tile_cost.h"
 #include "isa/machine.h"
 
@@ -48,6 +50,14 @@ inline bool Agrees(const CardChoice& choice, const CardChoice& wanted) {
   return std::includes(choice.begin(), choice.end(), wanted.begin(), wanted.end());
 }
 
+// Where results of a contraction go whose channels are those of several pixels (sub_pixel_graph.h): the result's row
+// q * of_pixel.rows + a - rows_before for row q and row a of the pixel's, if it has that; columns alike.
+struct SubPixelPlaces {
+  mapping::SubPixels of_pixel;
+  int64_t rows_before = 0, columns_before = 0;
+  int64_t rows = 0, columns = 0;  // of the result
+};
+
 // A group may do this with each tile besides: column sums (column_sums.h).
 struct TileExtras {
   int sums = 0;           // of f32; each has a tile of them
@@ -59,6 +69,9 @@ struct TileExtras {
   // Of a contraction: more than 1, the output is [sum_parts][rows][columns][channels], sums over a part of the input
   // channels each, by clusters of its own (shared_sums.h).
   int64_t sum_parts = 1;
+
+  // Of a contraction: its output is stored as such a result.
+  std::optional<SubPixelPlaces> sub_pixels = std::nullopt;
 
   bool any() const { return sums > 0; }
   // Cycles in which a core adds the rows of its tiles of sums.

@@ -224,6 +224,10 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   }
   layer.result_bytes = ir::ByteSize(output_.type());
   layer.in_blocks = extras_.in_blocks;
+  if (const std::optional<SubPixelPlaces>& places = extras_.sub_pixels) {
+    layer.sub_pixels = places->of_pixel;
+    layer.rows_apart = places->columns != layer.columns * places->of_pixel.columns;
+  }
   // Many mappings ask for the same.
   const auto known = std::make_shared<std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t>>();
   layer.temporaries = [this, known](int64_t pixels, int64_t lanes, int64_t copies) {

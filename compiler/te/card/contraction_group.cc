@@ -267,7 +267,8 @@ std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted, 
                                                       double limit) const {
   std::vector<CardSchedule> schedules = Streams(wanted, only_first, limit);
   if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
-  if (lead() == 0) {
+  // Results of more pixels go by way of SMEM.
+  if (lead() == 0 && !extras_.sub_pixels) {
     for (CardSchedule& tiling : Tilings(wanted, only_first, limit)) {
       schedules.push_back(std::move(tiling));
     }
@@ -314,7 +315,7 @@ std::string ContractionGroup::WhyNone(const CardChoice& wanted) const {
     can_tile = can_tile && of_tilings.contains(name);
   }
   std::pair<double, std::string> nearest = {0, ""};
-  if (can_tile) nearest = NearestTiling(wanted);
+  if (can_tile && !extras_.sub_pixels) nearest = NearestTiling(wanted);
   const auto stream = wanted.find(kStream);
   if (!can_stream || (stream != wanted.end() && stream->second != 1)) return nearest.second;
   const std::optional<mapping::Layer> layer = StreamLayer();

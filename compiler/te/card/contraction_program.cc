@@ -17,6 +17,7 @@
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
+#include "compiler/te/card/sub_pixel_schedule.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
@@ -58,7 +59,13 @@ class ContractionGroup::Builder {
     for (size_t k = levels_.size(); k-- > 0;) MakeLevel(k);
     const size_t result = group_.levels_[0].steps.result;
     const auto element = [&](const Axes& at) { return Element(0, result, at); };
-    if (t_.stream && !stores_blocks_) {
+    if (group_.extras_.sub_pixels) {
+      const SubPixelTensors made =
+          MakeSubPixels(graph_, group_.output_.name(), group_.output_.shape(),
+                        *group_.extras_.sub_pixels, element);
+      whole_ = made.whole, y_ = made.result;
+      levels_[0].readers[result].push_back(whole_);
+    } else if (t_.stream && !stores_blocks_) {
       whole_ =
           graph_.Compute(StrCat(group_.output_.name(), ".whole"), group_.output_.shape(), element);
       levels_[0].readers[result].push_back(whole_);
@@ -280,6 +287,17 @@ class ContractionGroup::Builder {
     Axis cluster = {};  // or its turns, if weights stream
   };
   Loops TileOutput(Schedule& s) const {
+    if (group_.extras_.sub_pixels) {
+      const mapping::Shares shares =
+          mapping::SharesOf(*group_.StreamLayer(), group_.card_, *t_.stream);
+      const SubPixelLoops loops =
+          ScheduleSubPixels(s[y_], s[whole_], *group_.extras_.sub_pixels, *t_.stream, shares);
+      return {.block = loops.blocks,
+              .tid = loops.tid,
+              .tile = loops.tile,
+              .sums = loops.blocks,
+              .cluster = loops.turn};
+    }
     if (t_.stream) return StreamOutput(s);
     Stage& y = s[y_];
     const bool has_columns = group_.channel() == 2;
