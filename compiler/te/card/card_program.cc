@@ -690,17 +690,19 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   }
   if (only_first && !schedules.empty()) limit = std::min(limit, schedules[0].cycles);
   for (const Kind& kind : kinds_) {
-    if (is_complete) break;
-    CardChoice choice = wanted;
-    choice.try_emplace(std::string(kind.first), kind.second);
+    const std::string name(kind.first);
+    const auto value = wanted.find(name);
     CardChoice of_first = of_group;
-    of_first.erase(std::string(kind.first));
-    if (of_first != OfFirst(of_first) || !(LeastOf(kind) < limit)) continue;
-    const TwoGroups* two = Planned({{std::string(kind.first), kind.second}});
-    if (two == nullptr || choice.find(kind.first)->second != kind.second) continue;
+    of_first.erase(name);
+    // Another value, or another kind, is wanted.
+    const bool is_other =
+        (value != wanted.end() && value->second != kind.second) || of_first != OfFirst(of_first);
+    if (is_complete || is_other || LeastOf(kind) >= limit) continue;
+    const TwoGroups* two = Planned({{name, kind.second}});
+    if (two == nullptr) continue;
     for (CardSchedule& schedule : two->first.Schedules(of_first, only_first, limit - two->more)) {
       schedule.cycles += two->more;
-      schedule.choice[std::string(kind.first)] = kind.second;
+      schedule.choice[name] = kind.second;
       if (only_first) limit = std::min(limit, schedule.cycles);
       schedules.push_back(std::move(schedule));
     }
