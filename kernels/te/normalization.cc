@@ -209,6 +209,39 @@ Tensor GroupNorm(te::Graph& g, const OperatorCase& c, int64_t groups, double eps
     return To(c.dtype, Wide(x(n, o, l, i, j)) * line(n, 0, i, j) + line(n, 1, i, j));
   });
 }
+// The same of images that fit on chip: mean and variance of all pixels in one pass.
+Tensor GroupNormOnChip(te::Graph& g, const OperatorCase& c, int64_t groups, double epsilon) {
+  const int64_t images = c.shape[0], size = c.shape.back() / groups;
+  const int64_t pixels = te::ElementCount(c.shape) / images / c.shape.back();
+  const te::Shape whole = {images, pixels, groups, size}, row = {groups, size};
+  const te::Shape of_channels = {images, groups, size}, of_groups = {images, groups};
+  const Tensor x = g.Reshape(g.Placeholder("X", c.shape, c.dtype), whole);
+  const Tensor gamma = g.Reshape(g.Placeholder("GAMMA", {c.shape.back()}, c.dtype), row);
+  const Tensor beta = g.Reshape(g.Placeholder("BETA", {c.shape.back()}, c.dtype), row);
+  const te::ReduceAxis p = g.ReduceAxisOf("p", pixels), k = g.ReduceAxisOf("k", size);
+  // The mean of each group of what `element` says: sums of channels, then those of groups.
+  const auto mean = [&](const std::string& name, const auto& element) {
+    const Tensor sum = g.Compute(name + ".sum", of_channels, [&](Expr n, Expr i, Expr j) {
+      return te::ReduceSum(element(n, p, i, j), p);
+    });
+    return g.Compute(name, of_groups, [&](Expr n, Expr i) {
+      const Expr part = sum(n, i, k);
+      return te::ReduceSum(part * ir::ConstantLike(part, 1.0 / static_cast<double>(pixels * size)),
+                           k);
+    });
+  };
+  const Tensor w = g.Compute("W", whole, [&](const Axes& at) { return Wide(x(at)); });
+  const Tensor m = mean("M", [&](const auto&... at) { return w(at...); });
+  const Tensor d = g.Compute(
+      "D", whole, [&](Expr n, Expr l, Expr i, Expr j) { return w(n, l, i, j) - m(n, i); });
+  const Tensor v = mean("V", [&](const auto&... at) { return d(at...) * d(at...); });
+  const Tensor factor = g.Compute("F", of_channels, [&](Expr n, Expr i, Expr j) {
+    return Rsqrt(v(n, i) + ir::ConstantLike(v(n, i), epsilon)) * Wide(gamma(i, j));
+  });
+  return g.Compute("Y", whole, [&](Expr n, Expr l, Expr i, Expr j) {
+    return To(c.dtype, d(n, l, i, j) * factor(n, i, j) + Wide(beta(i, j)));
+  });
+}
 // [tensor-program normalization end]
 
 // A row of the table. X, then `parameters` of a row's length, in; `operations` of the vector unit for each element.
@@ -355,12 +388,17 @@ Operator GroupNormRow(const char* name, const char* doc, bool of_channels) {
     ReferenceGroupNorm(te::ElementCount(c.shape) / c.shape[0] / c.shape.back(), groups(c),
                        EpsilonOf(*shared, c), in[0], in[1], in[2], out[0]);
   };
-  return MakeOperator(
+  const Expressions in_parts = [shared, groups](te::Graph& g, const OperatorCase& c) {
+    return GroupNorm(g, c, groups(c), EpsilonOf(*shared, c));
+  };
+  row = MakeOperator(
       std::move(row), {"GAMMA", "BETA"}, 7,
       [shared, groups](te::Graph& g, const OperatorCase& c) {
-        return GroupNorm(g, c, groups(c), EpsilonOf(*shared, c));
+        return GroupNormOnChip(g, c, groups(c), EpsilonOf(*shared, c));
       },
-      ScheduleByLoops);
+      ScheduleByExpressions);
+  OrByLoops(row, in_parts, row.name);
+  return row;
 }
 
 }  // namespace

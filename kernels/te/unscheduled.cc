@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/poly/card/nest_program.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/lower.h"
@@ -97,6 +98,27 @@ void ScheduleByLoops(Operator& row, const Expressions& express, const std::strin
     const Tensor y = express(g, c);
     // A nest for each tensor: the card's scheduler puts them together.
     return IsInterpreter(target.name) ? Lower(te::Schedule(y)) : WithoutCard(y, target);
+  };
+}
+
+void OrByLoops(Operator& row, const Expressions& express, const std::string& function) {
+  Operator loops;
+  ScheduleByLoops(loops, express, function);
+  row.loops_on_card = [first = row.first_schedules, express, function](const OperatorCase& c,
+                                                                       const Target& target) {
+    const auto schedules = first(c, target, kNoLimit);
+    if (!schedules.ok() || schedules->empty()) return true;
+    Graph g(function);
+    const absl::StatusOr<ir::Function> nest = Lower(te::Schedule(express(g, c)));
+    if (!nest.ok()) return false;
+    // Its cycles alone: nothing is refused.
+    const auto program =
+        poly::ScheduleForCard(*nest, target, [](const ir::Function&) { return 0; });
+    return program.ok() && program->cycles < (*schedules)[0].cycles;
+  };
+  row.build = [on_card = row.build, loops = loops.build](const OperatorCase& c,
+                                                         const Target& target) {
+    return target.machine != nullptr ? on_card(c, target) : loops(c, target);
   };
 }
 

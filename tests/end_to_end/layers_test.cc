@@ -168,6 +168,10 @@ const std::vector<Words>& NormalizationCases() {
     all->push_back({"group_norm", "2x7x5x66", kFloats, {"groups=3"}});
     all->push_back({"group_norm", "1x13x128", kFloats, {"groups=32", "eps=0.1"}});
     all->push_back({"group_norm", "3x1x7", kFloats, {"groups=7"}});
+    // Groups of channels that cores share, by way of SMEM.
+    all->push_back({"group_norm", "4x7x7x512", kFloats, {"groups=32"}});
+    all->push_back({"group_norm", "9x14x3x96", {"f16"}, {"groups=3"}});
+    all->push_back({"instance_norm", "8x7x7x256", kFloats});
     return all;
   }();
   return *cases;

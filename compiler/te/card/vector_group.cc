@@ -367,9 +367,9 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
   std::vector<Tiling> ways = SharedOutputs();
   if (card_.cores > 1 && !has_products_ && channels_ != kFew) {
     for (size_t i = 0, n = ways.size(); i < n; ++i) {
-      // By one piece it comes sooner where cores have a part of each row, or read the same rows.
+      // By one piece it comes sooner where cores have a part of each row, or groups of a part, or read the same rows.
       const Tiling way = ways[i];
-      if (way.split != 0 || (way.across > 1 && way.apart + 1 < output_.rank())) continue;
+      if (way.split != 0 || (way.across > 1 && way.apart + 2 < output_.rank())) continue;
       if (way.across > card_.cores) continue;
       int64_t last = 0;
       for (const int64_t turns : {1, 2, 4}) {
