@@ -42,12 +42,13 @@ std::string SignatureText(const isa::Program& program) {
 }
 
 // The values that all programs start with: one tensor for each tensor parameter.
-absl::StatusOr<std::vector<ir::Tensor>> MakeInputs(const ProgramOnDisk& compiled, uint64_t seed) {
+// `is_reassociated`: one of the programs adds floats in another order (isa::Program).
+absl::StatusOr<std::vector<ir::Tensor>> MakeInputs(const ProgramOnDisk& compiled, uint64_t seed,
+                                                   bool is_reassociated) {
   if (compiled.file.operator_case) {
     ASSIGN_OR_RETURN(const kernels::Operator* op,
                      kernels::FindOperator(*compiled.file.operator_case));
-    const ir::Values values =
-        compiled.program.is_reassociated ? ir::Values::kFinite : kernels::ValuesFor(*op);
+    const ir::Values values = is_reassociated ? ir::Values::kFinite : kernels::ValuesFor(*op);
     return kernels::MakeTensors(*op, *compiled.file.operator_case, seed, values);
   }
   std::vector<ir::Tensor> tensors;
@@ -200,11 +201,12 @@ absl::Status RunReference(const ComparisonSettings& settings, const ProgramOnDis
   return absl::OkStatus();
 }
 
-// Adds to `row` how far `actual` is from `expected` in what programs write.
+// Adds to `row` how far `actual` is from `expected` in what programs write. `is_reassociated`: of a program that made one
+// of them.
 absl::Status CompareValues(const ComparisonSettings& settings, const ProgramOnDisk& compiled,
                            const std::vector<ir::Tensor>& actual,
                            const std::vector<ir::Tensor>& expected, const std::string& of,
-                           ComparisonRow& row) {
+                           bool is_reassociated, ComparisonRow& row) {
   for (const size_t i : OutputsOf(compiled.program)) {
     const ir::Difference difference = ir::Compare(actual[i], expected[i]);
     row.max_error = std::max(row.max_error.value_or(0), difference.max_abs);
@@ -216,7 +218,7 @@ absl::Status CompareValues(const ComparisonSettings& settings, const ProgramOnDi
                        kernels::FindOperator(*compiled.file.operator_case));
       ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &settings.machine));
       agrees = kernels::ValuesAgree(*op, *compiled.file.operator_case, target, expected[i],
-                                    difference, compiled.program.is_reassociated);
+                                    difference, is_reassociated);
     }
     if (agrees) continue;
     const std::string limit =
@@ -360,7 +362,13 @@ absl::StatusOr<Comparison> ComparePrograms(const ComparisonSettings& settings) {
     RETURN_IF_ERROR(CheckSame(compiled, other));
     others.push_back(std::move(other));
   }
-  ASSIGN_OR_RETURN(const std::vector<ir::Tensor> start, MakeInputs(compiled, settings.seed));
+  const bool own_order = compiled.program.is_reassociated;
+  const bool is_reassociated =
+      own_order || std::any_of(others.begin(), others.end(), [](const ProgramOnDisk& other) {
+        return other.program.is_reassociated;
+      });
+  ASSIGN_OR_RETURN(const std::vector<ir::Tensor> start,
+                   MakeInputs(compiled, settings.seed, is_reassociated));
 
   Comparison comparison;
   comparison.title = StrCat(
@@ -382,7 +390,8 @@ absl::StatusOr<Comparison> ComparePrograms(const ComparisonSettings& settings) {
   ASSIGN_OR_RETURN(own.cycles, Simulate(compiled, settings.machine, values));
   own.microseconds = time_of(*own.cycles);
   if (expected) {
-    RETURN_IF_ERROR(CompareValues(settings, compiled, values, *expected, "the reference", own));
+    RETURN_IF_ERROR(
+        CompareValues(settings, compiled, values, *expected, "the reference", own_order, own));
   }
   if (settings.max_cycles && *own.cycles > *settings.max_cycles) {
     own.wrong.push_back(
@@ -399,7 +408,8 @@ absl::StatusOr<Comparison> ComparePrograms(const ComparisonSettings& settings) {
         static_cast<double>(*row.cycles) / static_cast<double>(std::max<int64_t>(*own.cycles, 1));
     CheckSpeedup(settings, row);
     RETURN_IF_ERROR(CompareValues(settings, compiled, of_other, expected ? *expected : values,
-                                  expected ? "the reference" : "the compiled program's", row));
+                                  expected ? "the reference" : "the compiled program's",
+                                  other.program.is_reassociated || (!expected && own_order), row));
     comparison.rows.push_back(row);
   }
   if (!settings.gpu_results.empty()) {

@@ -146,6 +146,15 @@ expect "compare on another machine" pass "" fails "was compiled for another mach
   "$nao" compare "$work/pair/c.json" --reference --set core.nmem_kib=256
 expect "sim on another machine" pass "" fails "was compiled for another machine" \
   "$nao" sim "$work/pair/c.bin" --set core.nmem_kib=256
+# Sums of floats that clusters share are added up in another order, whichever program is the first.
+for parts in 1 2; do
+  "$nao" compile matmul --shape=9x256,64x256 --dtype=f16 --config=mlu370 --schedule=sum_clusters=$parts \
+    --name=sums$parts -o "$work/pair" >/dev/null
+done
+expect "compare with sums in another order" pass "compiled" \
+  "$nao" compare "$work/pair/sums1.json" --with "$work/pair/sums2.json" --reference --config=mlu370
+expect "compare sums in another order" pass "compiled" \
+  "$nao" compare "$work/pair/sums2.json" --with "$work/pair/sums1.json" --config=mlu370
 gpu_line() {  # gpu_line OP ERROR OK
   echo '{"bundle": "b", "case": {"op": "'"$1"'", "shape": [1000], "operand_shapes": [], "dtype": "f16",' \
     '"attributes": {}}, "ok": '"$3"', "max_error": '"$2"', "time_us": 1.5}' >"$work/gpu.jsonl"
