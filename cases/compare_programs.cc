@@ -201,8 +201,8 @@ absl::Status RunReference(const ComparisonSettings& settings, const ProgramOnDis
   return absl::OkStatus();
 }
 
-// Adds to `row` how far `actual` is from `expected` in what programs write. `is_reassociated`: of a program that made one
-// of them.
+// Adds to `row` how far `actual` is from `expected` in what programs write. `is_reassociated`: of a program that made
+// one of them.
 absl::Status CompareValues(const ComparisonSettings& settings, const ProgramOnDisk& compiled,
                            const std::vector<ir::Tensor>& actual,
                            const std::vector<ir::Tensor>& expected, const std::string& of,
