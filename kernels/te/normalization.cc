@@ -397,7 +397,7 @@ Operator GroupNormRow(const char* name, const char* doc, bool of_channels) {
         return GroupNormOnChip(g, c, groups(c), EpsilonOf(*shared, c));
       },
       ScheduleByExpressions);
-  OrByLoops(row, in_parts, row.name);
+  OrByLoops(row, in_parts, row.name, /*if_cheaper=*/true);
   return row;
 }
 

@@ -1,7 +1,6 @@
 #include "kernels/te/transposed_convolution.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "base/math.h"
@@ -186,17 +185,8 @@ std::vector<Operator> TransposedConvolutionOperators() {
         .what = StrCat("lays out F by the ", k.stride, "x", k.stride, " places of a step"),
         .lay_out = [k](const ir::Tensor& f) { return ByTaps(f, k); }};
   };
-  // What no contraction fits, and other targets, take F as it is.
-  Operator loops = row;
-  ScheduleByLoops(loops, express(false), row.name);
-  row.loops_on_card = [first = row.first_schedules](const OperatorCase& c, const Target& target) {
-    const auto schedules = first(c, target, std::numeric_limits<double>::infinity());
-    return !schedules.ok() || schedules->empty();
-  };
-  row.build = [on_card = row.build, loops = loops.build](const OperatorCase& c,
-                                                         const Target& target) {
-    return target.machine != nullptr ? on_card(c, target) : loops(c, target);
-  };
+  // These, and other targets, take F as it is.
+  OrByLoops(row, express(false), row.name, /*if_cheaper=*/false);
   return {row};
 }
 

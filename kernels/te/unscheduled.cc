@@ -101,13 +101,15 @@ void ScheduleByLoops(Operator& row, const Expressions& express, const std::strin
   };
 }
 
-void OrByLoops(Operator& row, const Expressions& express, const std::string& function) {
+void OrByLoops(Operator& row, const Expressions& express, const std::string& function,
+               bool if_cheaper) {
   Operator loops;
   ScheduleByLoops(loops, express, function);
-  row.loops_on_card = [first = row.first_schedules, express, function](const OperatorCase& c,
-                                                                       const Target& target) {
+  row.loops_on_card = [first = row.first_schedules, express, function, if_cheaper](
+                          const OperatorCase& c, const Target& target) {
     const auto schedules = first(c, target, kNoLimit);
     if (!schedules.ok() || schedules->empty()) return true;
+    if (!if_cheaper) return false;
     Graph g(function);
     const absl::StatusOr<ir::Function> nest = Lower(te::Schedule(express(g, c)));
     if (!nest.ok()) return false;

@@ -22,9 +22,10 @@ void ScheduleByExpressions(Operator& row, const Expressions& express, const std:
 // for graphs of several groups that cross GMEM. `build` alone, there are no schedules to choose from.
 void ScheduleByLoops(Operator& row, const Expressions& express, const std::string& function);
 
-// For a row with schedules from other expressions of the same operator: where its first schedule takes more cycles than
-// the loops of these, by the models of both, or none fits, a card takes the loops. Other targets always do.
-void OrByLoops(Operator& row, const Expressions& express, const std::string& function);
+// For a row with schedules from other expressions of the same operator: where none of them fits, or, `if_cheaper`, the
+// first one takes more cycles than these loops by the models of both, a card takes the loops. Other targets always do.
+void OrByLoops(Operator& row, const Expressions& express, const std::string& function,
+               bool if_cheaper);
 
 // Elementwise graphs: add_relu, add_n, batch_norm, silu, gelu, hard_swish.
 std::vector<Operator> UnscheduledOperators();
