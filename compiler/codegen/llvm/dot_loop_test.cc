@@ -41,18 +41,32 @@ std::string Assembly(const ir::Function& function, const std::string& cpu) {
   return EmitLlvm(module, LlvmOutput::kAssembly, {.cpu = cpu, .wide_vectors = true}).value();
 }
 
+// Processors with and without a feature.
+std::pair<const char*, const char*> WithAndWithout(const std::string& feature) {
+  if (feature == "avx2") return {"haswell", "sandybridge"};
+  if (feature == "avxvnni") return {"alderlake", "haswell"};
+  return {"sapphirerapids", "skylake-avx512"};
+}
+
 TEST(DotLoopTest, RowsAreInstructionsWhereTheProcessorHasThem) {
   for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
     const std::string instruction = StrCat("\t", Mnemonic(row), "\t");
-    EXPECT_THAT(Assembly(Named(row), "sapphirerapids"), HasSubstr(instruction)) << row.name;
-    EXPECT_THAT(Assembly(Named(row), "skylake-avx512"), Not(HasSubstr(instruction))) << row.name;
+    const auto [with, without] = WithAndWithout(row.feature);
+    EXPECT_THAT(Assembly(Named(row), with), HasSubstr(instruction)) << row.name;
+    const std::string other = Assembly(Named(row), without);
+    // Halves of a vector: LLVM's own.
+    if (row.feature == "avx2") {
+      EXPECT_THAT(other, Not(HasSubstr("ymm"))) << row.name;
+    } else {
+      EXPECT_THAT(other, Not(HasSubstr(instruction))) << row.name;
+    }
   }
 }
 
 // On this machine, with the instruction if it has it, and as code for a processor that lacks it.
 TEST(DotLoopTest, RowsComputeTheirMeaning) {
   for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
-    for (const char* cpu : {"", "x86-64-v3"}) {
+    for (const char* cpu : {"", "x86-64-v3", "x86-64-v2"}) {
       const ir::Function function = Named(row);
       const auto compiled = Compile(function, {.cpu = cpu, .wide_vectors = true});
       ASSERT_TRUE(compiled.ok()) << compiled.status();

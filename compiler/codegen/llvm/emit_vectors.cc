@@ -113,14 +113,19 @@ absl::Status Emitter::EmitDotLoop(const DotLoop& loop) {
     ASSIGN_OR_RETURN(Value * words, load(b, vector));
     ASSIGN_OR_RETURN(Value * address, ElementAddress(store.buffer(), store.indices()));
     // Of which types vectors of words are differs from version to version of LLVM.
-    const auto as = [&](Value* value, unsigned i) {
-      return b_.CreateBitCast(value, function->getFunctionType()->getParamType(i));
+    const llvm::FunctionType& types = *function->getFunctionType();
+    const bool adds = types.getNumParams() == 3;
+    const auto operand = [&](Value* value, unsigned i) {
+      return b_.CreateBitCast(value, types.getParamType(adds ? i + 1 : i));
     };
     llvm::LoadInst* sums =
         b_.CreateAlignedLoad(function->getReturnType(), address, AlignmentOf(store.buffer()));
     MarkAccess(store.buffer(), sums);
-    Value* result =
-        b_.CreateCall(function, {sums, as(b_.CreateVectorSplat(lanes, word), 1), as(words, 2)});
+    std::vector<Value*> operands = {operand(b_.CreateVectorSplat(lanes, word), 0),
+                                    operand(words, 1)};
+    if (adds) operands.insert(operands.begin(), sums);
+    Value* result = b_.CreateCall(function, operands);
+    if (!adds) result = b_.CreateAdd(sums, result);
     MarkAccess(store.buffer(), b_.CreateAlignedStore(result, address, AlignmentOf(store.buffer())));
   }
   vars_.erase(lane);

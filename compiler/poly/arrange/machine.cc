@@ -98,14 +98,14 @@ absl::StatusOr<CpuMachine> HostMachine(int cores, bool has_tiles) {
   if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2")) {
     machine.vector_bytes = 64;
     machine.vector_registers = 32;
-    for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
-      if ((row.IsTile() || !row.IsExact()) && !has_tiles) continue;
-      const bool is_new =
-          std::count(machine.features.begin(), machine.features.end(), row.feature) == 0;
-      if (is_new && isa::HostHas(row.feature)) machine.features.push_back(row.feature);
-    }
   } else if (!__builtin_cpu_supports("avx")) {
     machine.vector_bytes = 16;
+  }
+  for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+    if ((row.IsTile() || !row.IsExact()) && (!has_tiles || machine.vector_bytes < 64)) continue;
+    const bool is_new =
+        std::count(machine.features.begin(), machine.features.end(), row.feature) == 0;
+    if (is_new && isa::HostHas(row.feature)) machine.features.push_back(row.feature);
   }
 #else
   machine.vector_bytes = 16;

@@ -16,10 +16,20 @@ using ir::Type;
 // What is cast to the type of the sums.
 Expr Uncast(Expr operand) { return operand.Is(ExprKind::kCast) ? operand.operand(0) : operand; }
 
-// The operands of the instruction's own product, in the order of its meaning, have these types.
-bool Takes(const isa::ProcessorInstruction& row, Type a, Type b, bool* shifts) {
+// All values of `narrow` are values of `wide`.
+bool Holds(Type wide, Type narrow) {
+  if (wide == narrow) return true;
+  return ir::IsInt(wide) && ir::IsInt(narrow) && ir::ByteSize(wide) > ir::ByteSize(narrow) &&
+         (!ir::IsUnsigned(wide) || ir::IsUnsigned(narrow));
+}
+
+// How the operands of the instruction's own product, in the order of its meaning, are made of these types.
+enum class Fit { kNone, kWidened, kAsTheyAre };
+Fit Takes(const isa::ProcessorInstruction& row, Type a, Type b, bool* shifts) {
   *shifts = row.a->type == Type::kU8 && a == Type::kI8 && !row.IsTile();
-  return (row.a->type == a || *shifts) && row.b->type == b;
+  if ((row.a->type == a || *shifts) && row.b->type == b) return Fit::kAsTheyAre;
+  *shifts = false;
+  return Holds(row.a->type, a) && Holds(row.b->type, b) ? Fit::kWidened : Fit::kNone;
 }
 
 // Sums of products: no differences.
@@ -81,7 +91,7 @@ ir::Stmt InstanceAt(const isa::ProcessorInstruction& instruction, Expr lane,
 
 std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& machine,
                           bool takes_floats) {
-  std::vector<Dot> dots;
+  std::vector<Dot> dots, widened;
   if (!AddsProducts(contraction)) return dots;
   const Expr row = Uncast(contraction.row_operand), column = Uncast(contraction.column_operand);
   for (const isa::ProcessorInstruction& instruction : isa::ProcessorInstructions()) {
@@ -93,9 +103,11 @@ std::vector<Dot> FindDots(const Contraction& contraction, const CpuMachine& mach
         bytes != machine.vector_bytes || contraction.element.type() != instruction.sums->type) {
       continue;
     }
-    if (Takes(instruction, row.type(), column.type(), &dot.shifts_rows)) dots.push_back(dot);
+    const Fit fit = Takes(instruction, row.type(), column.type(), &dot.shifts_rows);
+    if (fit != Fit::kNone) (fit == Fit::kAsTheyAre ? dots : widened).push_back(dot);
   }
-  return dots;
+  // Narrow elements are more products of an instruction.
+  return dots.empty() ? widened : dots;
 }
 
 }  // namespace polynao::poly

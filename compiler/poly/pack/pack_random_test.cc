@@ -49,7 +49,7 @@ class Maker {
     const std::string from = is_narrow  ? Choose({"i8", "i8", "u8", "i16"})
                              : has_dots ? "bf16"
                                         : type;
-    const std::string other = from == "u8" ? "i8" : from;
+    const std::string other = from == "u8" ? Choose({"i8", "u8"}) : from;
     if (from != type)
       a = StrCat("cast(", type, ", ", a, ")"), b = StrCat("cast(", type, ", ", b, ")");
     const bool is_private = Percent(40);
@@ -160,6 +160,7 @@ ScheduleOptions OptionsOf(uint64_t seed) {
     options.machine.vector_bytes = 64;
     options.machine.features = {"avx512vnni", "avx512bf16"};
     if (random() % 2 == 0) options.machine.features = {"amx-int8", "amx-bf16"};
+    if (random() % 3 == 0) options.machine.vector_bytes = 32, options.machine.features = {"avx2"};
   }
   options.packing = Packing::kAll;
   options.takes_dots = true;

@@ -424,6 +424,40 @@ TEST(PackTest, BytesByAnInstruction) {
   }
 }
 
+// Operands that an instruction takes only as wider ones: panels have them so. Narrow ones are better where there are
+// instructions for both.
+TEST(PackTest, BytesAsWordsByAnInstruction) {
+  const auto product = [](const std::string& a, const std::string& b, const char* indices) {
+    return StrCat("func f(A: ", a, "[n, m] in, B: ", b, "[", indices[0] == 'k' ? "m, n" : "n, m",
+                  "] in, C: i32[n, n], n: i32, m: i32) {\n"
+                  "  for (i, 0, n) { for (j, 0, n) { for (k, 0, m) {\n"
+                  "    C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, B[",
+                  indices, "]) } } }\n}\n");
+  };
+  ScheduleOptions words = PackAll(), bytes = PackAll();
+  words.machine.vector_bytes = 32;
+  words.machine.features = {"avx2"};
+  bytes.machine.vector_bytes = 64;
+  bytes.machine.features = {"avx512vnni"};
+  for (const std::string a : {"i8", "u8", "i16"}) {
+    for (const std::string b : {"i8", "u8", "i16"}) {
+      for (const char* indices : {"k, j", "j, k"}) {
+        const std::string text = Packed(product(a, b, indices), words);
+        EXPECT_THAT(text, HasSubstr("by vpmaddwd.256")) << a << b;
+        EXPECT_THAT(text, HasSubstr("row.panels: i16")) << a << b;
+        EXPECT_THAT(text, HasSubstr("column.panels: i16")) << a << b;
+        const bool has_bytes = a != "i16" && b == "i8";
+        EXPECT_THAT(Packed(product(a, b, indices), bytes),
+                    HasSubstr(has_bytes ? "by vpdpbusd.512" : "by vpdpwssd.512"))
+            << a << b;
+      }
+    }
+  }
+  for (const char* wide : {"u16", "i64"}) {
+    EXPECT_THAT(Packed(product(wide, "i8", "k, j"), words), Not(HasSubstr("by vp"))) << wide;
+  }
+}
+
 // A product of `rows` rows by 40 columns of these types; B's indices are "j, k" or "k, j".
 std::string ByTiles(const std::string& a, const std::string& b, int rows, int sums,
                     const std::string& indices) {

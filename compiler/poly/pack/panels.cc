@@ -227,10 +227,11 @@ Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bo
   const Expr operand = is_zero ? c_.Const(own.type(), 0) : own;
   const auto store = [&](Expr value, const Values& here, Expr sum) {
     value = ValueAt(*contraction_.statement, value, here);
+    if (value.type() != panels->type) {
+      value = value.IsConst() ? Zero(panels) : c_.Cast(panels->type, value);
+    }
     if (dot_ && dot_->shifts_rows) {
-      const ir::Type type = panels->type;
-      const Expr bits = value.IsConst() ? c_.Const(type, 0) : c_.Cast(type, value);
-      value = c_.Binary(ExprKind::kBitXor, bits, c_.Int(type, 128));
+      value = c_.Binary(ExprKind::kBitXor, value, c_.Int(panels->type, 128));
     }
     return rows_by_sums_ ? c_.Store(panels, {place, i, sum}, value)
                          : c_.Store(panels, {place, sum, i}, value);
@@ -357,7 +358,9 @@ Stmt PanelWriter::PackColumnsInGroups(Buffer panels, Expr place, const Values& a
     here[loops_.sum.var] = Plus(block.first, k);
     const Expr column = Plus(first, lane);
     here[loops_.column.var] = Plus(loops_.column.first, column);
-    const Expr value = c_.Select(column < loops_.column.count, ColumnElement(here), Zero(panels));
+    Expr value = ColumnElement(here);
+    if (value.type() != panels->type) value = c_.Cast(panels->type, value);
+    value = c_.Select(column < loops_.column.count, value, Zero(panels));
     return c_.Store(panels, {place, g, lane, q}, value);
   };
   const bool are_whole =
