@@ -95,7 +95,7 @@ TILES(tiles_bf16, _tile_dpbf16ps, 2)
 static double tiles_bf16(void) { return 0; }
 #endif
 
-// Products of bytes added to sums of 32 bits, exactly: four by an instruction, or two words by one and a sum by another.
+// Products of bytes added to sums of 32 bits, exactly: four by one instruction, or two by one and their sum by another.
 #if defined(__AVX512VNNI__) && defined(__AVX512F__)
 enum { kProducts = 64 };
 typedef __m512i Words;
