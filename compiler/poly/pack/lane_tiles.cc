@@ -1,5 +1,8 @@
 // The part of PanelWriter that computes tiles lane by lane: vectors of the row operand, straight from memory, times
 // vectors of a column panel.
+#include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -40,6 +43,25 @@ PanelWriter::Condition PanelWriter::PaddingOf() const {
     (is_inner ? result.inner : result.outer).push_back(term);
   }
   return result;
+}
+
+// Iterations of the sum and of the row: first those that read the first vector of memory. So a vector that several
+// elements of a window read is in a register for these alone. The order of a row's sums is the program's.
+std::vector<PanelWriter::Product> PanelWriter::InOrderOfMemory(Expr inside, int64_t sums,
+                                                               int64_t rows) const {
+  std::vector<Product> products;
+  for (int64_t k = 0; k < sums; ++k) {
+    for (int64_t i = 0; i < rows; ++i) products.push_back({k, i});
+  }
+  if (!inside.Is(ExprKind::kLoad)) return products;
+  const auto steps = StepsOf(inside, {loops_.sum, loops_.rows.back()});
+  if (!steps || (*steps)[0] <= 0 || (*steps)[1] <= 0) return products;
+  const auto key = [&](const Product& one) {
+    return std::pair(one.sum * (*steps)[0] + one.row * (*steps)[1], one.sum);
+  };
+  std::sort(products.begin(), products.end(),
+            [&](const Product& a, const Product& b) { return key(a) < key(b); });
+  return products;
 }
 
 Stmt PanelWriter::LaneTile(const Panel& columns, Expr first_row, Var tile_var, Expr tiles,
@@ -98,10 +120,8 @@ Stmt PanelWriter::LaneTile(const Panel& columns, Expr first_row, Var tile_var, E
       IsConstant(first_row) ? std::min(plan_.rows, count - first_row.int_value()) : plan_.rows;
   const Stmt all = ForRuns(block, outer_, [&](const Values& run, Expr base) {
     std::vector<Stmt> steps;
-    for (int64_t k = 0; k < block.count.int_value(); ++k) {
-      for (int64_t i = 0; i < rows; ++i)
-        steps.push_back(add(run, c_.I64(k), Plus(base, k), c_.I64(i), false));
-    }
+    for (const auto& [k, i] : InOrderOfMemory(padding.inside, block.count.int_value(), rows))
+      steps.push_back(add(run, c_.I64(k), Plus(base, k), c_.I64(i), false));
     const Stmt inside = c_.Seq(steps);
     if (padding.outer.empty()) return inside;
     std::vector<Expr> terms;

@@ -227,20 +227,14 @@ PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine) {
   PackPlan plan;
   plan.lanes = std::max<int64_t>(machine.vector_bytes / shape.bytes, 1);
   const double vectors_of_row = std::ceil(shape.columns / static_cast<double>(plan.lanes));
-  // Loads of the row operand are operands of the multiply-adds; a half of the registers is enough for the sums.
+  // A half of the registers is enough for the sums. The others have a row of the window's elements of the filter, and
+  // what they are multiplied by.
+  const int64_t filter = static_cast<int64_t>(shape.sums) + 1;
   const int64_t most = std::max(machine.vector_registers / 2 - 2, 1);
-  plan.rows = Balanced(shape.rows, most);
+  const int64_t room = machine.vector_registers - 2;
+  plan.rows = Balanced(shape.rows, std::clamp<int64_t>(room - filter, 1, most));
   const bool is_short = static_cast<double>(plan.rows) < kPerCycle * kLatency;
-  if (is_short && vectors_of_row > 1) plan.vectors = 2;
-  // Image and results that the second cache does not hold come and go by whole rows of lanes: a tile of 96 channels
-  // takes 225 us for 112 x 112, stride 2, six of 16 take 432. (Of more than six vectors LLVM spills some: 144 channels
-  // by 48 take 254 us, by 16 they take 145.)
-  const double bytes = shape.batch * shape.rows * shape.columns * static_cast<double>(shape.bytes);
-  if (2 * bytes > static_cast<double>(machine.cache_bytes) && vectors_of_row <= kMostVectors) {
-    plan.vectors = static_cast<int64_t>(vectors_of_row);
-    plan.rows =
-        Balanced(shape.rows, std::max<int64_t>(machine.vector_registers * 3 / 4 / plan.vectors, 1));
-  }
+  if (is_short && vectors_of_row > 1 && 2 * (plan.rows + filter) <= room) plan.vectors = 2;
   plan.run = static_cast<int64_t>(shape.sums);
   plan.runs = static_cast<int64_t>(shape.outer_sums);
   const double vectors = std::ceil(shape.columns / static_cast<double>(plan.lanes));

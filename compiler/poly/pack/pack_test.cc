@@ -685,6 +685,27 @@ TEST(PackTest, LaneByLane) {
   }
 }
 
+// Image and result that a core's second cache does not hold come and go by rows, all channels of a pixel together. In a
+// tile, what reads one vector of memory is side by side: each sum gets its products in the order of the window.
+TEST(PackTest, LaneByLaneInTheOrderOfMemory) {
+  const auto depthwise = [](int64_t size) {
+    return StrCat("func f(X: f32[", size, ", ", size, ", 9] in, F: f32[9, 3] in, Y: f32[", size,
+                  ", ", size, ", 9] out) {\n  for (y, 0, ", size, ") { for (x, 0, ", size - 2,
+                  ") { for (c, 0, 9) {\n    Y[y, x, c] = 0.0\n    for (s, 0, 3) {\n",
+                  "      Y[y, x, c] = Y[y, x, c] + X[y, x + s, c] * F[c, s] } } } }\n}\n");
+  };
+  ScheduleOptions options = PackAll();
+  options.machine.vector_registers = 16;
+  const std::string near = Packed(depthwise(5), options), far = Packed(depthwise(17), options);
+  EXPECT_THAT(near, HasSubstr("parallel (panel"));
+  EXPECT_THAT(far, HasSubstr("parallel (row"));
+  EXPECT_THAT(far, HasSubstr("for (panel"));
+  // The second product of the first sum reads pixel 1, before the first one of the third sum reads pixel 2.
+  const size_t first = far.find("i64(0) + i64(1)"), third = far.find("i64(2) + i64(0)");
+  ASSERT_NE(third, std::string::npos) << far;
+  EXPECT_LT(first, third) << far;
+}
+
 // Filters are turned around in squares of all lanes, unless most of these would be zeros: those of three sums.
 TEST(PackTest, SquaresOfFewSums) {
   const auto has_squares = [](int64_t sums) {

@@ -287,7 +287,10 @@ class Writer {
 // Lane by lane: cores share blocks of the last loop of the batch, and panels of columns. Rows are no panels.
 //
 //   for (p) pack column panel p, which is short
-//   parallel (p, b) for (y, iterations of block b of the batch) for (t, tiles of rows) a tile
+//   parallel (b, p) for (y, iterations of block b of the batch) for (t, tiles of rows) a tile
+//
+// A panel has a line or two of each pixel. So what the second cache does not hold of image and result has blocks that it
+// holds, of which the next panel finds the other lines (28 x 28 x 192 of f32, 512 KiB: 68 us without).
 class LanewiseWriter {
  public:
   LanewiseWriter(const Contraction& contraction, const ContractionLoops& loops,
@@ -296,6 +299,7 @@ class LanewiseWriter {
       : loops_(loops),
         plan_(plan),
         cores_(machine.cores),
+        cache_bytes_(machine.cache_bytes),
         columns_before_(columns_before),
         outer_row_(outer_row),
         c_(contraction.element.context()),
@@ -308,6 +312,8 @@ class LanewiseWriter {
     block_.count = loops.sum.count;
     block_.is_first = block_.is_last = c_.Bool(true);
     columns_ = panels_.NewColumnPanels(panels_.ColumnPanels());
+    for (const Expr operand : {contraction.row_operand, contraction.element})
+      bytes_ += BytesRead(operand);
   }
 
   Stmt Write() const {
@@ -317,6 +323,19 @@ class LanewiseWriter {
   PackedBefore Before() const { return {{columns_.elements}, Pack()}; }
 
  private:
+  // Of the arrays that it loads, if their extents are constants.
+  static int64_t BytesRead(Expr operand) {
+    int64_t bytes = 0;
+    ir::ForEachExpr(operand, [&](Expr e) {
+      if (!e.Is(ir::ExprKind::kLoad)) return;
+      const std::vector<Expr>& extents = ir::Buffer(e.buffer())->extents;
+      const bool is_known = std::all_of(extents.begin(), extents.end(), IsConstant);
+      int64_t size = is_known ? ir::ByteSize(e.type()) : 0;
+      for (size_t d = 0; d < extents.size() && is_known; ++d) size *= extents[d].int_value();
+      bytes += size;
+    });
+    return bytes;
+  }
   const Values& WithRow(Values& outer) const {
     if (outer_row_) outer[outer_row_->var] = Plus(outer_row_->first, row_);
     return outer;
@@ -334,10 +353,17 @@ class LanewiseWriter {
     // Some blocks for each core, if the panels alone are too few to share them well.
     constexpr int64_t kBlocksOfCore = 4;
     const bool is_shared = cores_ == 1 || panels.int_value() >= kBlocksOfCore * cores_;
-    const Expr blocks = is_shared ? c_.I64(1) : Least(rows, c_.I64(kBlocksOfCore * cores_));
-    const Expr size = CeilQuotient(rows, blocks);
-    return LoopOver(c_, "panel", Times(panels, blocks), Parallel(), [&](Expr q) {
-      const Expr p = Quotient(q, blocks), first = Times(Remainder(q, blocks), size);
+    const int64_t to_share = is_shared ? 1 : kBlocksOfCore * cores_;
+    const int64_t to_fit = (bytes_ + cache_bytes_ / 2 - 1) / (cache_bytes_ / 2);
+    const bool fits = bytes_ / cores_ <= cache_bytes_ / 2;
+    if (!fits && rows.int_value() >= kBlocksOfCore * cores_) {
+      return LoopOver(c_, "row", rows, Parallel(),
+                      [&](Expr y) { return c_.LetStmt(row_, y, RowTiles({})); });
+    }
+    const Expr wanted = c_.I64(fits ? to_share : std::max(to_share, to_fit));
+    const Expr size = CeilQuotient(rows, Least(rows, wanted)), blocks = CeilQuotient(rows, size);
+    return LoopOver(c_, "panel", Times(blocks, panels), Parallel(), [&](Expr q) {
+      const Expr p = Remainder(q, panels), first = Times(Quotient(q, panels), size);
       const Expr count = Least(size, Minus(rows, first));
       const Var y = c_.NewVar("y", ir::Type::kI64);
       return c_.For(y, c_.I64(0), count, c_.LetStmt(row_, Plus(first, y), RowTiles(p)));
@@ -345,20 +371,23 @@ class LanewiseWriter {
   }
 
   // The tiles of a row: the first and the last one are at constant places, so that they know where padding is.
-  Stmt RowTiles(Expr p) const {
-    const PanelWriter::Panel columns = {columns_, p, p};
+  Stmt RowTiles(Expr panel) const {
+    const auto lane_tile = [&](Expr first, Var t, Expr count) {
+      const auto one = [&](Expr p) {
+        return panels_.LaneTile(PanelWriter::Panel{columns_, p, p}, first, t, count, block_);
+      };
+      return panel ? one(panel)
+                   : LoopOver(c_, "panel", panels_.ColumnPanels(), ForKind::kSerial, one);
+    };
     const int64_t tiles = (loops_.rows[0].count.int_value() + plan_.rows - 1) / plan_.rows;
-    std::vector<Stmt> code = {panels_.LaneTile(columns, c_.I64(0), {}, {}, block_)};
+    std::vector<Stmt> code = {lane_tile(c_.I64(0), {}, {})};
     if (tiles > 2) {
       const Var t = c_.NewVar("tile", ir::Type::kI64);
       const Expr count = c_.I64(tiles - 2);
-      code.push_back(c_.For(
-          t, c_.I64(0), count,
-          panels_.LaneTile(columns, Times(Plus(t, 1), c_.I64(plan_.rows)), t, count, block_)));
+      code.push_back(
+          c_.For(t, c_.I64(0), count, lane_tile(Times(Plus(t, 1), c_.I64(plan_.rows)), t, count)));
     }
-    if (tiles > 1) {
-      code.push_back(panels_.LaneTile(columns, c_.I64((tiles - 1) * plan_.rows), {}, {}, block_));
-    }
+    if (tiles > 1) code.push_back(lane_tile(c_.I64((tiles - 1) * plan_.rows), {}, {}));
     return c_.Seq(code);
   }
 
@@ -367,6 +396,8 @@ class LanewiseWriter {
   const ContractionLoops& loops_;
   const PackPlan& plan_;
   const int cores_;
+  const int64_t cache_bytes_;
+  int64_t bytes_ = 0;  // of image and result
   const bool columns_before_;
   const std::optional<Range>& outer_row_;
   ir::Context& c_;

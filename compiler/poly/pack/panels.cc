@@ -31,7 +31,23 @@ bool WalksAlong(Expr e, Var var) {
   return loads && walks;
 }
 
-// How many elements further the load is in the next iteration of each loop, if it moves by constants.
+// The step of all iterations of the loops, counted in their order, if there is one. (Of no loop: 0.)
+std::optional<int64_t> StepOfAll(Expr load, std::vector<Range> loops) {
+  std::erase_if(loops, [](const Range& loop) { return loop.count.IsInt(1); });
+  const std::optional<std::vector<int64_t>> steps = StepsOf(load, loops);
+  if (!steps) return std::nullopt;
+  for (size_t i = 0; i + 1 < loops.size(); ++i) {
+    const Expr count = loops[i + 1].count;
+    if (!IsConstant(count) || (*steps)[i] != (*steps)[i + 1] * count.int_value())
+      return std::nullopt;
+  }
+  return steps->empty() ? 0 : steps->back();
+}
+
+bool IsPowerOfTwo(int64_t n) { return n > 1 && (n & (n - 1)) == 0; }
+
+}  // namespace
+
 std::optional<std::vector<int64_t>> StepsOf(Expr load, const std::vector<Range>& loops) {
   std::vector<Var> vars;
   for (const Range& loop : loops) vars.push_back(loop.var);
@@ -51,23 +67,6 @@ std::optional<std::vector<int64_t>> StepsOf(Expr load, const std::vector<Range>&
   }
   return steps;
 }
-
-// The step of all iterations of the loops, counted in their order, if there is one. (Of no loop: 0.)
-std::optional<int64_t> StepOfAll(Expr load, std::vector<Range> loops) {
-  std::erase_if(loops, [](const Range& loop) { return loop.count.IsInt(1); });
-  const std::optional<std::vector<int64_t>> steps = StepsOf(load, loops);
-  if (!steps) return std::nullopt;
-  for (size_t i = 0; i + 1 < loops.size(); ++i) {
-    const Expr count = loops[i + 1].count;
-    if (!IsConstant(count) || (*steps)[i] != (*steps)[i + 1] * count.int_value())
-      return std::nullopt;
-  }
-  return steps->empty() ? 0 : steps->back();
-}
-
-bool IsPowerOfTwo(int64_t n) { return n > 1 && (n & (n - 1)) == 0; }
-
-}  // namespace
 
 bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const ContractionLoops& loops) {
   const Expr operand = dot.row_operand;

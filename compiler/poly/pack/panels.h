@@ -39,6 +39,9 @@ struct Panels {
   ir::Buffer elements, sums = {};
 };
 
+// How many elements further the load is in the next iteration of each loop, if it moves by constants.
+std::optional<std::vector<int64_t>> StepsOf(ir::Expr load, const std::vector<Range>& loops);
+
 // Returns true if an instruction on tiles can read the row operand where it is: rows and sums follow each other in
 // memory at constant steps, and all sums are whole steps of the instruction.
 bool AreRowsInPlace(const Contraction& contraction, const Dot& dot, const ContractionLoops& loops);
@@ -146,6 +149,10 @@ class PanelWriter {
     return IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
   }
   struct Condition;
+  struct Product {
+    int64_t sum, row;
+  };
+  std::vector<Product> InOrderOfMemory(ir::Expr inside, int64_t sums, int64_t rows) const;
   Condition PaddingOf() const;
   ir::Expr BeginningAt(const Values& at) const;
   static ir::Expr Zero(ir::Buffer buffer) { return buffer->context->Const(buffer->type, 0); }
