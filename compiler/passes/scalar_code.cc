@@ -85,14 +85,16 @@ class IdleCores {
     for (Stmt child : s.children()) FindCommon(child);
   }
 
-  static bool OnlyStoresToCore(Stmt s) {
-    bool stores = false, other = false;
+  // What it stores is not constant. Constants need nothing that is defined, and copies may read them.
+  static bool OnlyStoresLoadsToCore(Stmt s) {
+    bool loads = false, stores = false, other = false;
     ir::ForEachStmt(s, [&](Stmt x) {
       if (x.Is(StmtKind::kStore)) (IsOfCore(x.buffer()) ? stores : other) = true;
       if (x.Is(StmtKind::kEvaluate) || x.Is(StmtKind::kAllocate)) other = true;
       return !other;
     });
-    return stores && !other;
+    ir::ForEachExprIn(s, [&](Expr e) { loads = loads || e.Is(ExprKind::kLoad); });
+    return loads && stores && !other;
   }
 
   Stmt Skip(Stmt s) const {
@@ -101,7 +103,7 @@ class IdleCores {
       return s;
     }
     const bool is_block = s.Is(StmtKind::kSeq) || s.Is(StmtKind::kAllocate);
-    if (is_block || !OnlyStoresToCore(s)) {
+    if (is_block || !OnlyStoresLoadsToCore(s)) {
       return ir::MapChildren(s, [this](Stmt child) { return Skip(child); });
     }
     Stmt result = s;

@@ -12,7 +12,7 @@ namespace polynao {
 //
 // Five rows on six cores: the last one stores nothing, and what it would copy in is under the same condition. A nest of
 // stores to a core's own memory goes under the conditions on its numbers (cid, tid) that all of the loop's writes to
-// GMEM and SMEM have in common:
+// GMEM and SMEM have in common, unless it stores constants, which copies of other tiles may read:
 //
 //   thread (tid, 6) {                                  thread (tid, 6) {
 //     if (tid < 5) { load X from A[tid * 64] }           if (tid < 5) { load X from A[tid * 64] }

@@ -43,6 +43,8 @@ TEST(ScalarCodeTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
   EXPECT_THAT(Rows(StrCat(kStore, " if (tid < 1) { B[cid] = Y[3] }")), Not(HasSubstr(kGuard)));
   // A nest that stores to GMEM itself.
   EXPECT_THAT(Rows(kStore, "B[cid * 128 + tid * 64 + i] = X[i]"), Not(HasSubstr(kGuard)));
+  // A margin, of which a copy may read a part on every core.
+  EXPECT_THAT(Rows(kStore, "Y[i] = i8(0)"), Not(HasSubstr(kGuard)));
   // The other side of a condition.
   EXPECT_THAT(Rows("if (cid * 2 + tid < 5) { } else {"
                    " memcpy.i8.gmem.nmem.async(&B[0], &Y[0], 64, 1, 0, 0) }"),

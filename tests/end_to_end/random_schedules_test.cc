@@ -86,6 +86,23 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
   EXPECT_LE(refused, 1 + count / 300);
 }
 
+// Twelve tiles for ten rows: on the core after the last row, the margin is scalar code, and a copy reads a part of it.
+TEST(RandomSchedulesTest, MarginsOfCoresWithoutRows) {
+  auto c = ParseCase({.op = "conv2d",
+                      .shape = "14x1x41,82x4x2x1",
+                      .dtype = "i8",
+                      .attributes = {"groups=41", "stride=2", "pad=4"}});
+  ASSERT_TRUE(c.ok()) << c.status();
+  c->schedule = {{"clusters", 2}, {"columns", 1}, {"merged", 1}, {"rows", 1}, {"shared", 0}};
+  CaseSettings settings;
+  settings.config = "mlu370";
+  settings.overrides = {"card.clusters=3", "core.nmem_kib=128", "core.wmem_kib=128",
+                        "cluster.smem_kib=128"};
+  const absl::StatusOr<CaseReport> report = RunCase(*c, settings);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->ok) << report->difference;
+}
+
 // The cost model's first choices leave scalar code here; of the second and third not even programs come, since the
 // scalar unit does not reach WMEM.
 TEST(RandomSchedulesTest, SchedulesThatLeaveScalarCodeAreNotTaken) {
