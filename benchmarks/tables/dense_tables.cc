@@ -20,6 +20,11 @@ constexpr const char* kTilesCommand =
     "./nao bench dense --filter='/i8$' --threads=1 --peers=onednn "
     "--json=benchmarks/results/dense-amx.json";
 
+// A processor with vectors of 256 bits, and no dot products of bytes.
+constexpr const char* kNarrowFile = "dense-avx2.json";
+constexpr const char* kNarrowCommand =
+    "./nao bench dense --json=benchmarks/results/dense-avx2.json --resume";
+
 absl::StatusOr<Comparison> ReadDense(ResultFolder& results, const char* name) {
   ASSIGN_OR_RETURN(const ResultFile file, results.Read(name));
   absl::StatusOr<Comparison> result = DenseFromJson(file.json());
@@ -99,12 +104,16 @@ absl::StatusOr<Table> Classes(ResultFolder& results) { return ClassesOf(results,
 absl::StatusOr<Table> Layers(ResultFolder& results) { return LayersOf(results, kFile); }
 absl::StatusOr<Table> TileClasses(ResultFolder& results) { return ClassesOf(results, kTilesFile); }
 absl::StatusOr<Table> TileLayers(ResultFolder& results) { return LayersOf(results, kTilesFile); }
+absl::StatusOr<Table> NarrowClasses(ResultFolder& results) {
+  return ClassesOf(results, kNarrowFile);
+}
 
 constexpr ResultTable kTables[] = {
     {"dense/classes", kCommand, Classes},
     {"dense/layers", kCommand, Layers},
     {"dense-amx/classes", kTilesCommand, TileClasses},
     {"dense-amx/layers", kTilesCommand, TileLayers},
+    {"dense-avx2/classes", kNarrowCommand, NarrowClasses},
 };
 
 }  // namespace
