@@ -32,8 +32,8 @@ bool HostHas(std::string_view feature) {
   if (feature == "avx2") return __builtin_cpu_supports("avx2") != 0;
   if (feature == "avx512vnni") return __builtin_cpu_supports("avx512vnni") != 0;
   if (feature == "avx512bf16") return __builtin_cpu_supports("avx512bf16") != 0;
-  // Compilers do not know these by name yet: bits of EDX, and of EAX of the second part, of the leaf
-  // of extended features (Intel SDM, CPUID).
+  // Compilers do not know these by name yet: bits of EDX, and of EAX of the second part, of the leaf of
+  // extended features (Intel SDM, CPUID).
   constexpr unsigned kExtendedFeatures = 7, kBf16Bit = 1U << 22, kTileBit = 1U << 24,
                      kInt8Bit = 1U << 25, kVexVnniBit = 1U << 4;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -102,7 +102,7 @@ absl::StatusOr<CpuMachine> HostMachine(int cores, bool has_tiles) {
     machine.vector_bytes = 16;
   }
   for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
-    if ((row.IsTile() || !row.IsExact()) && (!has_tiles || machine.vector_bytes < 64)) continue;
+    if ((row.IsTile() || !row.IsExact()) && !has_tiles) continue;
     const bool is_new =
         std::count(machine.features.begin(), machine.features.end(), row.feature) == 0;
     if (is_new && isa::HostHas(row.feature)) machine.features.push_back(row.feature);

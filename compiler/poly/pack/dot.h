@@ -16,9 +16,8 @@
 namespace polynao::poly {
 
 // The operands before they are cast to the sums' type: panels have these, in the instruction's types, which hold all
-// their values (i8 as i16). Where the instruction reads the row operand
-// as unsigned and it is signed, panels have it plus 128, and what that adds to a sum is 128 times the sum of the column
-// operand, which is taken off again:
+// their values (i8 as i16). Where the instruction reads the row operand as unsigned and it is signed, panels have it
+// plus 128, and what that adds to a sum is 128 times the sum of the column operand, which is taken off again:
 //
 //   x * f = (x + 128) * f - 128 * f        of i8, where x + 128 is a u8
 struct Dot {

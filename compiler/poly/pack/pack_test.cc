@@ -458,6 +458,22 @@ TEST(PackTest, BytesAsWordsByAnInstruction) {
   }
 }
 
+// Padding that is not zero, of bytes that panels have plus 128, or as words.
+TEST(PackTest, PaddingOfBytesByAnInstruction) {
+  const char* const program =
+      "func f(A: i8[9, 12] in, B: i8[6, 12] in, C: i32[9, 6]) {\n"
+      "  for (i, 0, 9) { for (j, 0, 6) { for (k, 0, 12) {\n"
+      "    C[i, j] = C[i, j] + cast(i32, select(0 < i && i < 8, A[i, k], i8(-3))) * cast(i32, B[j, "
+      "k])"
+      " } } }\n}\n";
+  for (const auto& [feature, bytes] : {std::pair("avx2", 32), std::pair("avx512vnni", 64)}) {
+    ScheduleOptions options = PackAll();
+    options.machine.vector_bytes = bytes;
+    options.machine.features = {feature};
+    EXPECT_THAT(Packed(program, options), HasSubstr("by vp")) << feature;
+  }
+}
+
 // A product of `rows` rows by 40 columns of these types; B's indices are "j, k" or "k, j".
 std::string ByTiles(const std::string& a, const std::string& b, int rows, int sums,
                     const std::string& indices) {

@@ -226,9 +226,7 @@ Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bo
   const Expr operand = is_zero ? c_.Const(own.type(), 0) : own;
   const auto store = [&](Expr value, const Values& here, Expr sum) {
     value = ValueAt(*contraction_.statement, value, here);
-    if (value.type() != panels->type) {
-      value = value.IsConst() ? Zero(panels) : c_.Cast(panels->type, value);
-    }
+    if (value.type() != panels->type) value = c_.Cast(panels->type, value);
     if (dot_ && dot_->shifts_rows) {
       value = c_.Binary(ExprKind::kBitXor, value, c_.Int(panels->type, 128));
     }
