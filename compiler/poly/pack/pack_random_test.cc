@@ -49,6 +49,8 @@ class Maker {
     const std::string from = is_narrow  ? Choose({"i8", "i8", "u8", "i16"})
                              : has_dots ? "bf16"
                                         : type;
+    if (is_narrow && Percent(30))
+      a = StrCat("select(i0 < 3, ", a, ", ", from, "(", Pick(0, 9), "))");
     const std::string other = from == "u8" ? Choose({"i8", "u8"}) : from;
     if (from != type)
       a = StrCat("cast(", type, ", ", a, ")"), b = StrCat("cast(", type, ", ", b, ")");
