@@ -273,15 +273,16 @@ class Scheduler {
     const auto cheaper = [](absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
       return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
     };
-    const absl::StatusOr<Piece> turned =
-        cheaper(WithTurnedConvolution(members), WithTurnedFactorsOf(members));
+    absl::StatusOr<Piece> convolution = WithTurnedConvolution(members, /*with_sums=*/true);
+    if (!convolution.ok()) convolution = WithTurnedConvolution(members, /*with_sums=*/false);
+    const absl::StatusOr<Piece> turned = cheaper(convolution, WithTurnedFactorsOf(members));
     const double limit = turned.ok() ? turned->cycles : kNoLimit;
     absl::StatusOr<Piece> plain = PieceOf(members, limit);
     return turned.ok() && (!plain.ok() || turned->cycles < plain->cycles) ? turned : plain;
   }
 
   // The members with their only reduction, a convolution, as several groups.
-  absl::StatusOr<Piece> WithTurnedConvolution(const Members& members) {
+  absl::StatusOr<Piece> WithTurnedConvolution(const Members& members, bool with_sums) {
     const auto is_reduction = [](const NestStage* stage) { return stage->reduction.has_value(); };
     const auto sums = std::find_if(members.begin(), members.end(), is_reduction);
     const absl::Status none = InvalidInput("no convolution");
@@ -292,25 +293,29 @@ class Scheduler {
         if (ReadsOf(*stage).contains(made->target)) return none;
       }
     }
-    const TurnedConvolution turned = TurnConvolution(**sums, before, c_);
-    if (turned.stages.empty()) return none;
+    const TurnedConvolution turned = TurnConvolution(**sums, before, after, with_sums, c_);
+    if (turned.groups.empty()) return none;
     for (const auto& [view, whole] : turned.views) {
       if (!flat_.contains(whole)) MakeBuffer(whole);
       MakeView(view, whole);
     }
     Piece all;
     absl::flat_hash_map<Buffer, std::map<std::string, std::pair<Piece, Shift>>> made;  // by target
-    for (const NestStage& stage : turned.stages) {
+    const Buffer result = flat_.at((turned.has_after ? after.back() : *sums)->target);
+    for (const std::vector<NestStage>& group : turned.groups) {
+      const NestStage& stage = group.back();
       if (!flat_.contains(stage.target)) MakeBuffer(stage.target);
-      const bool is_result = flat_.at(stage.target) == flat_.at((*sums)->target);
-      const std::optional<Shift> shift = ShiftOf(stage);
+      const bool is_result = flat_.at(stage.target) == result;
+      const std::optional<Shift> shift = ShiftOf(group);
       auto& of_target = made[stage.target];
       const auto it = shift ? of_target.find(shift->key) : of_target.end();
       if (it != of_target.end() && it->second.second.read == shift->read) {
         Add(Again(it->second.first, stage.target, it->second.second, *shift), all);
         continue;
       }
-      ASSIGN_OR_RETURN(const Piece piece, PieceOf({&stage}));
+      Members together;
+      for (const NestStage& member : group) together.push_back(&member);
+      ASSIGN_OR_RETURN(const Piece piece, PieceOf(together));
       Add(piece, all);
       if (shift) of_target[shift->key] = {piece, *shift};
       const Buffer flat = flat_.at(stage.target);
@@ -318,7 +323,7 @@ class Scheduler {
         all.temporaries.push_back(flat);
       }
     }
-    if (!after.empty()) {
+    if (!after.empty() && !turned.has_after) {
       ASSIGN_OR_RETURN(const Piece piece, PieceOf(after));
       Add(piece, all);
     }
@@ -332,9 +337,10 @@ class Scheduler {
     int64_t from = 0, to = 0;
   };
   // None of stages that read several elements for one, but for sums: those of one convolution are alike.
-  std::optional<Shift> ShiftOf(const NestStage& stage) {
+  std::optional<Shift> ShiftOf(const std::vector<NestStage>& group) {
     Shift shift;
-    if (stage.reduction) {
+    const NestStage& stage = group.back();
+    if (group.size() > 1 || stage.reduction) {
       shift.key = StrCat("sums of ", stage.target->name);
       return shift;
     }

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/stage_graph.h"
@@ -140,6 +142,38 @@ std::optional<MergedCopy> MergeDimensions(const NestStage& stage, ir::Type index
   const Buffer view = c.NewBuffer(from->name, from->type, extents);
   merged.value = c.Load(view, indices);
   return MergedCopy{.stage = merged, .views = {{merged.target, stage.target}, {view, from}}};
+}
+
+Expr WithAxesAsOne(Expr e, absl::Span<const ir::Var> axes, absl::Span<const int64_t> extents,
+                   ir::Var one) {
+  const auto uses = [&](Expr part) {
+    return std::any_of(axes.begin(), axes.end(),
+                       [&](const ir::Var& axis) { return ir::UsesVar(part, axis); });
+  };
+  if (!uses(e)) return e;
+  if (e.operands().empty()) return Expr();
+  std::vector<Expr> operands;
+  for (Expr operand : e.operands()) {
+    if (!e.Is(ExprKind::kLoad) || !uses(operand)) {
+      operands.push_back(WithAxesAsOne(operand, axes, extents, one));
+      if (!operands.back()) return Expr();
+      continue;
+    }
+    const arith::LinearForm form = arith::Decompose(operand);
+    const int64_t step = form.CoefficientOf(axes.back());
+    std::vector<arith::LinearForm::Term> terms = {{one, step}};
+    for (const arith::LinearForm::Term& term : form.terms()) {
+      if (std::find(axes.begin(), axes.end(), term.atom) != axes.end()) continue;
+      if (uses(term.atom)) return Expr();
+      terms.push_back(term);
+    }
+    int64_t stride = step;
+    for (size_t a = axes.size(); a-- > 0; stride *= extents[a]) {
+      if (stride == 0 || (extents[a] > 1 && form.CoefficientOf(axes[a]) != stride)) return Expr();
+    }
+    operands.push_back(arith::SumExpr(e.context(), operand.type(), terms, form.constant()));
+  }
+  return e.context().Rebuild(e, operands);
 }
 
 }  // namespace polynao::poly

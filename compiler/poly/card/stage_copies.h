@@ -2,10 +2,12 @@
 #ifndef COMPILER_POLY_CARD_STAGE_COPIES_H_
 #define COMPILER_POLY_CARD_STAGE_COPIES_H_
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/ir/ir.h"
 #include "compiler/poly/card/nest_stages.h"
 
@@ -30,6 +32,11 @@ struct MergedCopy {
 };
 std::optional<MergedCopy> MergeDimensions(const NestStage& stage, ir::Type index_type,
                                           ir::Context& c);
+
+// `e` with neighbouring axes as one, in which their places stand one in the other: X[o * 4 + b] of axes o, b as X[one].
+// None if they are read otherwise.
+ir::Expr WithAxesAsOne(ir::Expr e, absl::Span<const ir::Var> axes,
+                       absl::Span<const int64_t> extents, ir::Var one);
 
 }  // namespace polynao::poly
 

@@ -1,16 +1,19 @@
 #include "compiler/poly/card/turned_convolution.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/stage_copies.h"
 
 namespace polynao::poly {
 namespace {
@@ -29,13 +32,17 @@ Expr LoadOf(Expr factor) {
 
 class Turner {
  public:
-  Turner(const NestStage& stage, const std::vector<const NestStage*>& before, ir::Context& c)
-      : stage_(stage), before_(before), c_(c) {}
+  Turner(const NestStage& stage, const std::vector<const NestStage*>& before,
+         const std::vector<const NestStage*>& after, ir::Context& c)
+      : stage_(stage), before_(before), after_(after), c_(c) {}
 
-  TurnedConvolution Run() {
+  TurnedConvolution Run(bool with_sums) {
     if (stage_.reduction != ExprKind::kAdd || !stage_.element.Is(ExprKind::kMul)) return {};
+    with_sums_ = with_sums;
     for (const size_t weights : {1, 0}) {
-      if (Read(weights)) return Stages();
+      if ((with_sums && Read(weights, /*peels=*/true)) || Read(weights, /*peels=*/false)) {
+        return Stages();
+      }
     }
     return {};
   }
@@ -49,10 +56,14 @@ class Turner {
 
   ir::Type type() const { return stage_.axes[0].type(); }
 
-  bool Read(size_t weights) {
+  // `peels`: the image is what stands in its margins' copy, if there is one.
+  bool Read(size_t weights, bool peels) {
     image_ = stage_.element.operand(1 - weights), weights_ = stage_.element.operand(weights);
     image_load_ = LoadOf(image_), weights_load_ = LoadOf(weights_);
     if (!image_load_ || !weights_load_ || image_load_.type() != weights_load_.type()) return false;
+    image_read_ = image_load_;
+    margins_ = nullptr;
+    if (peels && !PeelMargins()) return false;
     channels_.clear();
     is_shared_.assign(stage_.axes.size(), false);
     for (size_t a = 0; a < stage_.axes.size(); ++a) {
@@ -62,7 +73,53 @@ class Turner {
       if (!in_image) channels_.push_back(a);
       is_shared_[a] = in_image && in_weights;
     }
-    return !channels_.empty() && ReadImage() && Choose();
+    return !channels_.empty() && ReadImage() && Choose() && (!peels || ReadMargins());
+  }
+
+  // The copy with margins that the sums read, and the image that it reads: select(1 <= y && y < n, X[i, y - 1], 0).
+  bool PeelMargins() {
+    const auto made = std::find_if(before_.begin(), before_.end(), [&](const NestStage* stage) {
+      return stage->target == ir::Buffer(image_load_.buffer());
+    });
+    if (made == before_.end() || !(*made)->value.Is(ExprKind::kSelect)) return false;
+    margins_ = *made;
+    const Expr load = margins_->value.operand(1);
+    if (!load.Is(ExprKind::kLoad) || !margins_->value.operand(2).IsConst()) return false;
+    ir::VarMap by;
+    for (size_t d = 0; d < margins_->axes.size(); ++d) {
+      if (margins_->axes[d].type() != type()) return false;
+      by[margins_->axes[d]] = image_load_.operand(d) - margins_->low[d];
+    }
+    image_load_ = ir::Substitute(load, by);
+    return true;
+  }
+  // Whether margins depend on rows and columns alone.
+  bool ReadMargins() {
+    const Expr condition = margins_->value.operand(0), load = margins_->value.operand(1);
+    std::vector<bool> is_window(margins_->axes.size());
+    margin_axes_.clear(), margin_shifts_.clear();
+    for (const int d : windows_) {
+      const arith::LinearForm form = arith::Decompose(load.operand(d));
+      if (form.terms().size() != 1 || form.terms()[0].coefficient != 1) return false;
+      const auto axis =
+          std::find(margins_->axes.begin(), margins_->axes.end(), form.terms()[0].atom);
+      if (axis == margins_->axes.end()) return false;
+      is_window[axis - margins_->axes.begin()] = true;
+      margin_axes_.push_back(*axis);
+      margin_shifts_.push_back(First(d) - form.constant());
+    }
+    for (size_t d = 0; d < is_window.size(); ++d) {
+      if (!is_window[d] && ir::UsesVar(condition, margins_->axes[d])) return false;
+    }
+    // Of a small part of an image as much is copied as is read.
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      if (ImageExtent(windows_[i]) > 2 * Reach(i)) return false;
+    }
+    return true;
+  }
+  int64_t ImageExtent(int d) const {
+    const Expr extent = ir::Buffer(image_load_.buffer())->extents[d];
+    return extent.Is(ExprKind::kIntImm) ? extent.int_value() : std::numeric_limits<int64_t>::max();
   }
 
   bool ReadImage() {
@@ -174,11 +231,10 @@ class Turner {
     for (const int64_t extent : extents) shape.push_back(Int(extent));
     return c_.NewBuffer(StrCat(name, ".turned"), element, shape);
   }
-  NestStage NewStage(const std::string& name, Type element, const std::vector<int64_t>& extents,
-                     std::vector<Var> axes) {
+  NestStage NewStage(const std::vector<int64_t>& extents, std::vector<Var> axes) {
     return {.name = stage_.name,
             .place = stage_.place,
-            .target = NewBuffer(name, element, extents),
+            .target = {},
             .axes = std::move(axes),
             .low = std::vector<int64_t>(extents.size()),
             .extents = extents,
@@ -211,18 +267,18 @@ class Turner {
   // The image's elements, all dimensions of its depth as one. All images take turns in one buffer.
   NestStage Image(const std::vector<int64_t>& batch) {
     std::vector<Var> at = {NewVar("y"), NewVar("x")};
-    std::vector<int64_t> extents = {Reach(0), Reach(1)};
+    std::vector<int64_t> extents = {Rows(0), Rows(1)};
     for (const int d : depth_) {
       at.push_back(NewVar("i"));
       extents.push_back(RangeExtent(d));
     }
-    NestStage copy = NewStage("", image_load_.type(), extents, at);
-    if (!image_view_) image_view_ = View(image_buffer_, extents);
-    copy.target = image_view_;
+    NestStage copy = NewStage(extents, at);
     std::vector<Expr> indices(dimensions_.size());
     for (size_t d = 0; d < dimensions_.size(); ++d) {
       const Dimension& dimension = dimensions_[d];
-      int64_t constant = First(static_cast<int>(d));
+      const bool is_whole = has_whole_image_ &&
+                            (Window(0) == static_cast<int>(d) || Window(1) == static_cast<int>(d));
+      int64_t constant = is_whole ? 0 : First(static_cast<int>(d));
       for (size_t b = 0; b < batch_.size(); ++b) {
         if (batch_[b] == static_cast<int>(d)) constant += dimension.stride * batch[b];
       }
@@ -237,8 +293,71 @@ class Turner {
       }
     }
     copy.value = Inline(c_.Load(ir::Buffer(image_load_.buffer()), indices));
+    MergeAxes(copy, 2, depth_.size());
+    SetTarget(copy, image_buffer_, image_view_);
     return copy;
   }
+  // Rows or columns of the image's copy.
+  int64_t Rows(size_t i) const {
+    return has_whole_image_ && Window(i) >= 0 ? ImageExtent(Window(i)) : Reach(i);
+  }
+  // Whether windows read most rows and columns: a copy of all is one of whole pieces of memory.
+  bool ReadsMostOfImage() const {
+    int64_t all = 1, read = 1;
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      if (windows_[i] < 0) continue;
+      if (ImageExtent(windows_[i]) > 2 * Reach(i)) return false;
+      all *= ImageExtent(windows_[i]);
+      read *= Reach(i);
+    }
+    return all <= read + read / 4;
+  }
+  // Axes as one, if they are read so.
+  void MergeAxes(NestStage& copy, size_t first, size_t count) {
+    if (count < 2) return;
+    const auto axes = absl::MakeConstSpan(copy.axes).subspan(first, count);
+    const auto extents = absl::MakeConstSpan(copy.extents).subspan(first, count);
+    const Var one = c_.NewVar(axes[0].name(), type());
+    const Expr value = WithAxesAsOne(copy.value, axes, extents, one);
+    if (!value) return;
+    copy.value = value;
+    copy.axes[first] = one;
+    for (size_t k = 1; k < count; ++k) copy.extents[first] *= copy.extents[first + k];
+    const auto erase = [&](auto& of_axes) {
+      const auto begin = of_axes.begin() + static_cast<ptrdiff_t>(first);
+      of_axes.erase(begin + 1, begin + static_cast<ptrdiff_t>(count));
+    };
+    erase(copy.axes), erase(copy.low), erase(copy.extents);
+  }
+  // `buffer` in the shape of what the copy stores; of all copies alike one view.
+  void SetTarget(NestStage& copy, ir::Buffer buffer, ir::Buffer& view) {
+    if (!view) {
+      const bool is_same = copy.extents.size() == buffer->extents.size();
+      view = is_same ? buffer : View(buffer, copy.extents);
+    }
+    copy.target = view;
+  }
+
+  // The image with its margins, as the sums read it.
+  NestStage Margins() {
+    const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("i")};
+    NestStage margins = NewStage({Reach(0), Reach(1), Depth()}, at);
+    margins.name = margins_->name, margins.place = margins_->place;
+    margins.target =
+        NewBuffer(StrCat(image_buffer_->name, ".margins"), image_load_.type(), margins.extents);
+    ir::VarMap by;
+    std::vector<Expr> place = {Int(0), Int(0), at[2]};
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      by[margin_axes_[i]] = Plus(at[i], margin_shifts_[i]);
+      place[i] = Plus(at[i], First(windows_[i]));
+    }
+    if (image_in_place_) place[2] = Plus(at[2], First(depth_[0]));
+    const Expr select = margins_->value;
+    margins.value = c_.Select(ir::Substitute(select.operand(0), by), c_.Load(image_buffer_, place),
+                              select.operand(2));
+    return margins;
+  }
+  Expr Plus(Expr e, int64_t number) { return number == 0 ? e : e + Int(number); }
 
   // The filters' elements, all axes of channels as one.
   NestStage Filters(const std::vector<int64_t>& batch) {
@@ -262,10 +381,11 @@ class Turner {
       const NestStage::ReduceRange& range = stage_.ranges[dimensions_[d].range];
       by[range.var] = range.min == 0 ? Expr(at.back()) : at.back() + Int(range.min);
     }
-    NestStage copy = NewStage("", weights_load_.type(), extents, at);
-    if (!filters_view_) filters_view_ = View(filters_, extents);
-    copy.target = filters_view_;
+    NestStage copy = NewStage(extents, at);
     copy.value = Inline(ir::Substitute(weights_load_, by));
+    MergeAxes(copy, channels_.size() + 2, depth_.size());
+    MergeAxes(copy, 0, channels_.size());
+    SetTarget(copy, filters_, filters_view_);
     return copy;
   }
 
@@ -324,49 +444,164 @@ class Turner {
     }
     return filters;
   }
+  // Whether a stage stores all of its target.
+  static bool IsWhole(const NestStage& stage) {
+    for (size_t a = 0; a < stage.axes.size(); ++a) {
+      const bool is_whole = stage.low[a] == 0 && stage.target->extents[a].IsInt(stage.extents[a]);
+      if (!is_whole) return false;
+    }
+    return true;
+  }
+  const NestStage& Last() const { return result_.has_after ? *after_.back() : stage_; }
+  // Whether a copy has the elements of a whole buffer in their order: then `buffer`, its target, becomes a view of that.
+  bool StandsThere(const NestStage& copy, ir::Buffer& buffer) {
+    if (!copy.value.Is(ExprKind::kLoad)) return false;
+    const ir::Buffer from(copy.value.buffer());
+    arith::LinearForm place;
+    int64_t stride = 1;
+    for (size_t d = from->extents.size(); d-- > 0;) {
+      const Expr extent = from->extents[d];
+      if (!extent.Is(ExprKind::kIntImm)) return false;
+      if (!place.Add(arith::Decompose(copy.value.operand(d)), stride)) return false;
+      stride *= extent.int_value();
+    }
+    int64_t elements = 1;
+    for (size_t a = copy.axes.size(); a-- > 0; elements *= copy.extents[a]) {
+      if (copy.extents[a] > 1 && !place.AddTerm(copy.axes[a], -elements)) return false;
+    }
+    if (elements != stride || !place.IsConstant() || place.constant() != 0) return false;
+    std::vector<int64_t> extents;
+    for (const Expr extent : buffer->extents) extents.push_back(extent.int_value());
+    buffer = View(from, extents);
+    return true;
+  }
   // The results where they stand, if they are those of the only image and the sums begin with zeros.
   std::optional<ir::Buffer> ResultsInPlace() {
     if (!IsOneImage() || windows_.size() < 2 || stage_.value) return std::nullopt;
     std::vector<int> order;
     for (size_t i = 0; i < 2; ++i) order.push_back(dimensions_[Window(i)].axis);
     for (const size_t a : channels_) order.push_back(static_cast<int>(a));
-    for (size_t a = 0; a < stage_.axes.size(); ++a) {
-      const bool is_whole =
-          stage_.low[a] == 0 && stage_.target->extents[a].IsInt(stage_.extents[a]);
-      if (!is_whole) return std::nullopt;
-    }
-    const std::optional<ir::Buffer> results = InOrder(stage_.target, order);
+    if (!IsWhole(Last())) return std::nullopt;
+    const std::optional<ir::Buffer> results = InOrder(Last().target, order);
     if (!results || channels_.size() == 1) return results;
-    return View(stage_.target, {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()});
+    return View(Last().target, {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()});
   }
 
-  NestStage Sums() {
+  NestStage Sums(ir::Buffer image) {
     const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
     const std::vector<Var> r = {NewVar("r"), NewVar("s"), NewVar("i")};
-    NestStage sums = NewStage(stage_.target->name, stage_.target->type,
-                              {AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()}, at);
-    if (results_in_place_) sums.target = *results_in_place_;
+    NestStage sums = NewStage({AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()}, at);
+    sums.target = NewBuffer(stage_.target->name, stage_.target->type, sums.extents);
     sums.reduction = ExprKind::kAdd;
+    const bool reads_whole = (image_in_place_ || has_whole_image_) && margins_ == nullptr;
     std::vector<Expr> place;
     for (size_t i = 0; i < 2; ++i) {
       place.push_back(at[i] * Int(Stride(i)) + r[i] * Int(Dilation(i)));
       if (Stride(i) == 1 && Dilation(i) == 1) place[i] = at[i] + r[i];
-      if (const int64_t first = image_in_place_ ? First(Window(i)) : 0; first != 0) {
-        place[i] = place[i] + Int(first);
-      }
+      if (reads_whole && Window(i) >= 0) place[i] = Plus(place[i], First(Window(i)));
       sums.ranges.push_back({r[i], 0, RangeExtent(Window(i))});
     }
-    const int64_t first = image_in_place_ ? First(depth_[0]) : 0;
-    place.push_back(first == 0 ? Expr(r[2]) : r[2] + Int(first));
+    const bool is_in_place = image_in_place_ && margins_ == nullptr;
+    place.push_back(Plus(r[2], is_in_place ? First(depth_[0]) : 0));
     sums.ranges.push_back({r[2], 0, Depth()});
     sums.element =
-        ir::Replace(image_, {{image_load_, c_.Load(image_buffer_, place)}}) *
+        ir::Replace(image_, {{image_read_, c_.Load(image, place)}}) *
         ir::Replace(weights_, {{weights_load_, c_.Load(filters_, {at[2], r[0], r[1], r[2]})}});
     return sums;
   }
 
+  // What comes after the sums, of each of them, as stages of rows, columns and channels behind them; false if a stage
+  // is anything else.
+  bool AddAfter(std::vector<NestStage>& group) {
+    if (after_.empty() || stage_.value || !IsWhole(stage_)) return false;
+    absl::flat_hash_map<ir::Buffer, ir::Buffer> turned = {{stage_.target, group.back().target}};
+    for (const NestStage* stage : after_) {
+      const bool is_alike =
+          !stage->reduction && stage->value && stage->extents == stage_.extents && IsWhole(*stage);
+      if (!is_alike) return false;
+      const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
+      const Expr value = TurnedValue(*stage, at, turned);
+      if (!value) return false;
+      NestStage other = NewStage({AxisExtent(Window(0)), AxisExtent(Window(1)), Channels()}, at);
+      other.name = stage->name, other.place = stage->place;
+      other.target = NewBuffer(stage->target->name, stage->target->type, other.extents);
+      other.value = value;
+      turned[stage->target] = other.target;
+      group.push_back(std::move(other));
+    }
+    return true;
+  }
+  // The value of a stage after the sums at a row, a column and a channel. None if it reads sums of other places, or
+  // others of each image.
+  Expr TurnedValue(const NestStage& stage, const std::vector<Var>& at,
+                   const absl::flat_hash_map<ir::Buffer, ir::Buffer>& turned) {
+    absl::flat_hash_map<Expr, Expr> reads;
+    bool is_own = true;
+    ir::ForEachExpr(stage.value, [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad)) return;
+      const auto it = turned.find(ir::Buffer(e.buffer()));
+      if (it == turned.end()) {
+        if (const Expr other = WithChannelsAsOne(e, stage, at[2])) reads[e] = other;
+        return;
+      }
+      is_own = is_own && std::equal(e.operands().begin(), e.operands().end(), stage.axes.begin(),
+                                    stage.axes.end());
+      reads[e] = c_.Load(it->second, {at[0], at[1], at[2]});
+    });
+    if (!is_own) return Expr();
+    Expr value = ir::Replace(stage.value, reads);
+    ir::VarMap by;
+    for (const Var& axis : stage.axes) {
+      if (axis.type() != type()) return Expr();
+    }
+    for (const int d : batch_) {
+      const Var axis = stage.axes[dimensions_[d].axis];
+      if (AxisExtent(d) > 1 && ir::UsesVar(value, axis)) return Expr();
+      by[axis] = Int(0);
+    }
+    for (size_t i = 0; i < windows_.size(); ++i)
+      by[stage.axes[dimensions_[windows_[i]].axis]] = at[i];
+    std::vector<Var> channels;
+    std::vector<int64_t> extents;
+    for (const size_t a : channels_) {
+      channels.push_back(stage.axes[a]);
+      extents.push_back(stage.extents[a]);
+    }
+    if (channels.size() == 1) {
+      by[channels[0]] = at[2];
+    } else {
+      value = WithAxesAsOne(value, channels, extents, at[2]);
+    }
+    return value ? ir::Substitute(value, by) : value;
+  }
+
+  // A load of whole channels, on neighbouring dimensions, as one of a view that has them as one: B[o, b] of B[16, 4] as
+  // B'[c] of B'[64]. None if it is another load.
+  Expr WithChannelsAsOne(Expr load, const NestStage& stage, const Var& one) {
+    const ir::Buffer buffer(load.buffer());
+    const size_t count = channels_.size();
+    for (size_t first = 0; count > 1 && first + count <= load.operands().size(); ++first) {
+      bool are_channels = true;
+      for (size_t k = 0; k < count; ++k) {
+        are_channels = are_channels && load.operand(first + k) == stage.axes[channels_[k]] &&
+                       buffer->extents[first + k].IsInt(stage.extents[channels_[k]]);
+      }
+      if (!are_channels) continue;
+      std::vector<int64_t> extents;
+      std::vector<Expr> indices;
+      for (size_t d = 0; d < load.operands().size(); ++d) {
+        if (d > first && d < first + count) continue;
+        if (!buffer->extents[d].Is(ExprKind::kIntImm)) return Expr();
+        extents.push_back(d == first ? Channels() : buffer->extents[d].int_value());
+        indices.push_back(d == first ? Expr(one) : load.operand(d));
+      }
+      return c_.Load(View(buffer, extents), indices);
+    }
+    return Expr();
+  }
+
   NestStage Results(const NestStage& sums, const std::vector<int64_t>& batch) {
-    NestStage results = stage_;
+    NestStage results = Last();
     results.reduction.reset();
     results.ranges.clear();
     results.element = Expr();
@@ -397,26 +632,40 @@ class Turner {
   }
 
   TurnedConvolution Stages() {
+    has_whole_image_ = margins_ != nullptr || ReadsMostOfImage();
     image_buffer_ = NewBuffer(ir::Buffer(image_load_.buffer())->name, image_load_.type(),
-                              {Reach(0), Reach(1), Depth()});
+                              {Rows(0), Rows(1), Depth()});
     filters_ = NewBuffer(ir::Buffer(weights_load_.buffer())->name, weights_load_.type(),
                          {Channels(), RangeExtent(Window(0)), RangeExtent(Window(1)), Depth()});
     // What stands as the sums want it is not copied.
     image_in_place_ = ImageInPlace();
     if (image_in_place_) image_buffer_ = *image_in_place_;
-    const std::optional<ir::Buffer> filters_in_place = FiltersInPlace();
+    std::optional<ir::Buffer> filters_in_place = FiltersInPlace();
     if (filters_in_place) filters_ = *filters_in_place;
-    results_in_place_ = ResultsInPlace();
-    if (image_in_place_ && filters_in_place && results_in_place_) return {};
-    const NestStage sums = Sums();
-    const bool has_groups = std::count(is_shared_.begin(), is_shared_.end(), true) > 0;
     std::vector<int64_t> batch(batch_.size());
+    const bool has_groups = std::count(is_shared_.begin(), is_shared_.end(), true) > 0;
+    const bool has_whole = has_whole_image_ && IsOneImage() && !image_in_place_;
+    const bool is_image_there = has_whole && StandsThere(Image(batch), image_buffer_);
+    if (!has_groups && !filters_in_place && StandsThere(Filters(batch), filters_)) {
+      filters_in_place = filters_;
+    }
+    std::vector<NestStage> sums;
+    if (margins_ != nullptr) sums.push_back(Margins());
+    sums.push_back(Sums(margins_ == nullptr ? image_buffer_ : sums[0].target));
+    const size_t own = sums.size();
+    result_.has_after = with_sums_ && AddAfter(sums);
+    if (!result_.has_after) sums.resize(own);
+    const std::optional<ir::Buffer> results_in_place = ResultsInPlace();
+    if (results_in_place) sums.back().target = *results_in_place;
+    const bool has_image = image_in_place_ || is_image_there;
+    const bool is_in_place = has_image && filters_in_place && results_in_place;
+    if (is_in_place && sums.size() == 1) return {};
     while (true) {
-      const bool needs_filters = has_groups || result_.stages.empty();
-      if (needs_filters && !filters_in_place) result_.stages.push_back(Filters(batch));
-      if (!image_in_place_) result_.stages.push_back(Image(batch));
-      result_.stages.push_back(sums);
-      if (!results_in_place_) result_.stages.push_back(Results(sums, batch));
+      const bool needs_filters = has_groups || result_.groups.empty();
+      if (needs_filters && !filters_in_place) result_.groups.push_back({Filters(batch)});
+      if (!has_image) result_.groups.push_back({Image(batch)});
+      result_.groups.push_back(sums);
+      if (!results_in_place) result_.groups.push_back({Results(sums.back(), batch)});
       size_t b = batch.size();
       while (b > 0 && ++batch[b - 1] == AxisExtent(batch_[b - 1])) batch[--b] = 0;
       if (b == 0) return std::move(result_);
@@ -424,14 +673,22 @@ class Turner {
   }
 
   const NestStage& stage_;
-  const std::vector<const NestStage*>& before_;
+  const std::vector<const NestStage*>&before_, &after_;
   ir::Context& c_;
+  bool with_sums_ = false;
   Expr image_, weights_, image_load_, weights_load_;
+  Expr image_read_;  // what the sums read: image_load_, or of its copy with margins
+  const NestStage* margins_ = nullptr;
+  // Of windows_, the axes of the copy with margins, and the place along them where an image's first row or column is.
+  std::vector<Var> margin_axes_;
+  std::vector<int64_t> margin_shifts_;
+  bool has_whole_image_ =
+      false;  // the image's copy has all rows and columns, not those alone that windows reach
   std::vector<size_t> channels_;  // axes of the results' channels
   std::vector<bool> is_shared_;   // axes of both factors
   // Of the copies and the sums, and other shapes of these in which stages store and read.
   ir::Buffer image_buffer_, filters_, image_view_, filters_view_, sums_view_;
-  std::optional<ir::Buffer> image_in_place_, results_in_place_;
+  std::optional<ir::Buffer> image_in_place_;
   std::vector<Dimension> dimensions_;
   std::vector<int> windows_, batch_, depth_;  // dimensions of the image
   TurnedConvolution result_;
@@ -440,8 +697,10 @@ class Turner {
 }  // namespace
 
 TurnedConvolution TurnConvolution(const NestStage& stage,
-                                  const std::vector<const NestStage*>& before, ir::Context& c) {
-  return Turner(stage, before, c).Run();
+                                  const std::vector<const NestStage*>& before,
+                                  const std::vector<const NestStage*>& after, bool with_sums,
+                                  ir::Context& c) {
+  return Turner(stage, before, after, c).Run(with_sums);
 }
 
 }  // namespace polynao::poly

@@ -369,25 +369,30 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
     for (size_t i = 0, n = ways.size(); i < n; ++i) {
       // By one piece it comes sooner where cores have a part of each row, or groups of a part, or read the same rows.
       const Tiling way = ways[i];
-      if (way.split != 0 || (way.across > 1 && way.apart + 2 < output_.rank())) continue;
+      // Parts of rows meet there as longer ones.
+      const bool joins_parts = way.split > 0 && OnlyCopies();
+      if ((way.split > 0 && !joins_parts) || (way.across > 1 && way.apart + 2 < output_.rank())) {
+        continue;
+      }
       if (way.across > card_.cores) continue;
       int64_t last = 0;
       for (const int64_t turns : {1, 2, 4}) {
         Tiling by_smem = way;
         by_smem.smem = 1;
-        by_smem.core[0] = CeilDiv(way.core[0], turns);
-        if (by_smem.core[0] == last) continue;
-        last = by_smem.core[0];
+        int64_t& core = by_smem.core[way.split];
+        core = CeilDiv(core, turns);
+        if (core == last) continue;
+        last = core;
         // Pieces of one size: guards inside of shorter ones would leave scalar code. Around the only row of a core with
         // flat windows they do not.
-        const int64_t piece = by_smem.core[0] * RunsOfCluster(by_smem);
-        const int64_t rows = output_.shape()[0];
-        const bool may_end_early = by_smem.core[0] == 1 && channels_ > 0;
+        const int64_t piece = core * RunsOfCluster(by_smem);
+        const int64_t rows = output_.shape()[way.split];
+        const bool may_end_early = core == 1 && channels_ > 0;
         if ((rows % piece != 0 && !may_end_early) || CeilDiv(rows, piece) % Turns(by_smem) != 0) {
           continue;
         }
         ways.push_back(by_smem);
-        if (way.across == 1 || turns_.empty()) continue;
+        if (!joins_parts && (way.across == 1 || turns_.empty())) continue;
         by_smem.smem = 2;
         ways.push_back(std::move(by_smem));
       }
