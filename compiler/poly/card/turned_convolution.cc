@@ -453,7 +453,7 @@ class Turner {
     return true;
   }
   const NestStage& Last() const { return result_.has_after ? *after_.back() : stage_; }
-  // Whether a copy has the elements of a whole buffer in their order: then `buffer`, its target, becomes a view of that.
+  // Whether a copy has a whole buffer's elements in their order: then `buffer`, its target, becomes a view of that.
   bool StandsThere(const NestStage& copy, ir::Buffer& buffer) {
     if (!copy.value.Is(ExprKind::kLoad)) return false;
     const ir::Buffer from(copy.value.buffer());
