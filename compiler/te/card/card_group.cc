@@ -193,12 +193,11 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
     // Products with weights of their own for each of a batch, or in another order, or with reductions around them.
     if (by_vector) parts.AddFlat(output, machine);
     absl::StatusOr<VectorGroup> vector = parts.Vector(output, machine, /*products=*/true);
-    if (vector.ok() && !vector->has_products() && !by_vector) return status;
     const bool is_known = absl::IsResourceExhausted(status) || absl::IsUnimplemented(status);
     if (absl::IsResourceExhausted(vector.status()) && !is_known) {
       status = vector.status();
     }
-    if (by_vector && (!vector.ok() || vector->has_products())) {
+    if (by_vector) {
       absl::StatusOr<VectorGroup> other = parts.Vector(output, machine, /*products=*/false);
       const bool is_better =
           other.ok() && (!vector.ok() || other->LeastCycles() < vector->LeastCycles());

@@ -35,6 +35,9 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   group.ReadIndices();
   group.FindFollowed();
   group.FindOuter();
+  if (products && !group.has_products_) {
+    return absl::UnimplementedError(StrCat("tensor ", output.name(), ": it has no products"));
+  }
   RETURN_IF_ERROR(group.FindReducers());
   group.parted_ = group.FindParted();
   group.FindTurns();

@@ -31,7 +31,7 @@ namespace polynao::te {
 class VectorGroup {
  public:
   // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
-  // `products`: as CutIntoNodes has it.
+  // `products`: as CutIntoNodes has it; then it is an error if there are none.
   // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
   // ways to share the output the simpler ones alone, since other groups have its windows flat.
   // `reuses`: tilings fit also where computed nodes share NMEM with those that nobody reads any more. That is an
