@@ -479,14 +479,24 @@ class RandomConvolution {
     const std::string factor = random_.OneIn(3) ? (is_float ? "0.5 * " : "i32(3) * ") : "";
     std::string params, before, after, sums = "Y", read = "X";
     std::vector<Dimension> input = image;
-    if (random_.OneIn(2)) before = Margins(image, input, read, StrCat(type, "(0)"));
+    if (random_.OneIn(2)) {
+      before = Margins(image, input, read, StrCat(type, random_.OneIn(3) ? "(2)" : "(0)"));
+    }
     if (random_.OneIn(2)) {
       const std::string out = is_float ? "f32" : "i8";
       sums = "S";
+      // With a number for each channel, with one, or with one for each result.
+      std::string shape = StrCat(co), other = random_.OneIn(2) ? "B[c]" : "B[0]";
+      if (random_.OneIn(3)) {
+        Dimensions residual = result;
+        if (random_.OneIn(2)) Shuffle(residual);
+        shape = Extents(residual);
+        other = StrCat("B[", Indices(residual), "]");
+      }
       after = StrCat(Loops(result), "Y[", Indices(result), "] = ", out, "(max(S[", Indices(result),
-                     "] + ", random_.OneIn(2) ? "B[c]" : "B[0]", ", ", zero, "))", Ends(result));
+                     "] + ", other, ", ", zero, "))", Ends(result));
       before = StrCat("  allocate S: ", sum, "[", Extents(result), "]\n", before);
-      params = StrCat("B: ", sum, "[", co, "] in, Y: ", out);
+      params = StrCat("B: ", sum, "[", shape, "] in, Y: ", out);
     } else {
       params = StrCat("Y: ", sum);
     }
