@@ -93,6 +93,7 @@ std::shared_ptr<GraphState> GraphState::Empty() const {
   state->name = name;
   state->context = context;
   state->index_type = index_type;
+  state->within = within;
   state->status = status;
   state->scalars = scalars;
   return state;

@@ -122,6 +122,9 @@ struct GraphState {
   std::string name;
   std::shared_ptr<ir::Context> context;
   Type index_type;
+  // The extents of a tensor in which the output will stand as a box with gaps, so that its dimensions stay as they are;
+  // empty: it has none.
+  std::vector<int64_t> within = {};
   absl::Status status;  // the first mistake
   std::deque<Operation> operations;
   std::vector<Expr> scalars;

@@ -383,6 +383,63 @@ TEST(UnscheduledNestsTest, ConvolutionsAreTurnedAround) {
   EXPECT_EQ(std::count(report.notes.begin(), report.notes.end(), sums), 2);
 }
 
+// Parts of a tensor along an inner axis are stored as whole rows of their sum; of types that the card does not add,
+// each by itself, as boxes with gaps. So is a part alone.
+TEST(UnscheduledNestsTest, PartsOfRowsAreJoined) {
+  const auto run = [](const std::string& type, const char* first) {
+    return MustAgree(
+        StrCat("func concat(A: ", type, "[5, 7, 64] in, B: ", type, "[5, 7, 33] in, Y: ", type,
+               "[5, 7, 97] out) {\n"
+               "  for (y, 0, 5) { for (x, 0, 7) {\n    ",
+               first, "\n    for (c, 0, 33) { Y[y, x, 64 + c] = B[y, x, c] }\n  } }\n}\n"),
+        OnCard());
+  };
+  const char* const copy = "for (c, 0, 64) { Y[y, x, c] = A[y, x, c] }";
+  EXPECT_THAT(run("f32", copy).notes, ElementsAre("S0 S1 S1.joined -> Y"));
+  EXPECT_THAT(run("f16", "for (c, 0, 64) { Y[y, x, c] = exp(A[y, x, c] * f16(0.125)) }").notes,
+              ElementsAre("S0.inside S0 S1 S1.joined -> Y"));
+  EXPECT_THAT(run("u8", copy).notes, ElementsAre("S0 -> Y", "S1 -> Y"));
+  EXPECT_THAT(run("f32", "").notes, ElementsAre("S0 -> Y"));
+  // Three of them, one of a single element; and one that reads what another one stores.
+  const NestReport three = MustAgree(
+      "func three(A: f32[40, 5] in, Y: f32[40, 9] out) {\n  for (i, 0, 40) {\n"
+      "    for (j, 0, 5) { Y[i, j + 1] = A[i, j] * 2.0 }\n    Y[i, 0] = 1.0\n"
+      "    for (j, 0, 3) { Y[i, j + 6] = A[i, j] - 1.0 }\n  }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(three.notes, testing::Not(testing::Contains(HasSubstr("scalar unit"))));
+  const NestReport reads = MustAgree(
+      "func reads(A: f32[40, 5] in, Y: f32[40, 10] out) {\n"
+      "  for (i, 0, 40) { for (j, 0, 5) { Y[i, j] = A[i, j] * 2.0 } }\n"
+      "  for (i, 0, 40) { for (j, 0, 5) { Y[i, j + 5] = Y[i, j] - 1.0 } }\n}\n",
+      OnCard());
+  EXPECT_THAT(reads.notes, ElementsAre("S0 -> Y", "S1 -> Y"));
+}
+
+// An index of several loops is a number in mixed radix: pixels that come out of channels, and go back into them.
+TEST(UnscheduledNestsTest, IndicesOfSeveralLoops) {
+  const NestReport pixels = MustAgree(
+      "func pixels(X: f16[5, 6, 256] in, Y: f16[10, 18, 64] out) {\n"
+      "  for (y, 0, 5) { for (r, 0, 2) { for (x, 0, 6) { for (s, 0, 3) { for (c, 0, 64) {\n"
+      "    Y[y * 2 + r, x * 3 + s, c] = X[y, x, (r + s) * 64 + c]\n  } } } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(pixels.notes, ElementsAre("S0 -> Y"));
+  const NestReport sums = MustAgree(
+      "func sums(X: f32[10, 12, 3] in, Y: f32[5, 6, 12], Z: f32[5, 6, 12] out) {\n"
+      "  for (y, 0, 5) { for (x, 0, 6) { for (r, 0, 2) { for (s, 0, 2) { for (c, 0, 3) {\n"
+      "    for (k, 0, 4) { Y[y, x, r * 6 + s * 3 + c] = Y[y, x, r * 6 + s * 3 + c] + "
+      "X[y * 2 + r, x * 2 + s, c] * 0.5 }\n  } } } } }\n"
+      "  for (y, 0, 5) { for (x, 0, 6) { for (c, 0, 12) { Z[y, x, c] = Y[y, x, 11 - c] } } }\n}\n",
+      OnCard());
+  EXPECT_EQ(sums.notes.size(), 2);
+  // Not all of a row, or not one element for each number: no such index.
+  for (const char* index : {"y * 2 + r", "y * 3 + r + 1", "y * 3 - r + 2"}) {
+    MustAgree(StrCat("func other(X: f32[5, 3, 8] in, Y: f32[16, 8]) {\n"
+                     "  for (y, 0, 5) { for (r, 0, 3) { for (c, 0, 8) {\n    Y[",
+                     index, ", c] = X[y, r, c]\n  } } }\n}\n"),
+              OnCard());
+  }
+}
+
 // Margins are made with the sums, and what is computed of each sum is, too: copies move neither margins nor sums of
 // four bytes. Filters of one place stand in order.
 TEST(UnscheduledNestsTest, MarginsAndWhatFollowsGoWithTheSums) {

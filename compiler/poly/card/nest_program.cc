@@ -21,6 +21,7 @@
 #include "compiler/mapping/clusters.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/poly/card/stage_copies.h"
+#include "compiler/poly/card/stage_forms.h"
 #include "compiler/poly/card/stage_graph.h"
 #include "compiler/poly/card/turned_convolution.h"
 #include "compiler/te/card/card_program.h"
@@ -620,8 +621,19 @@ class Scheduler {
 
 absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target,
                                             const CountScalarStores& scalar_stores) {
-  ASSIGN_OR_RETURN(const NestStages stages, FindStages(function));
-  return Scheduler(function, target, stages, scalar_stores).Run();
+  const auto schedule = [&](const NestStages& stages) {
+    return Scheduler(function, target, stages, scalar_stores).Run();
+  };
+  ASSIGN_OR_RETURN(NestStages stages, FindStages(function));
+  absl::StatusOr<NestProgram> program = schedule(stages);
+  // Stores with gaps, or whole rows of sums.
+  const bool joins = JoinParts(*function.context, stages, [&](ir::Type type) {
+    return target.instructions->Find(StrCat("add.", ir::TypeName(type))) != nullptr;
+  });
+  if (!joins) return program;
+  absl::StatusOr<NestProgram> joined = schedule(stages);
+  const bool is_better = joined.ok() && (!program.ok() || joined->cycles < program->cycles);
+  return is_better ? std::move(joined) : std::move(program);
 }
 
 }  // namespace polynao::poly

@@ -11,6 +11,8 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
@@ -188,7 +190,7 @@ class StageFinder {
     NestStages stages;
     stages.locals = scop_.locals;
     for (size_t i = 0; i < scop_.statements.size(); ++i) {
-      ASSIGN_OR_RETURN(NestStage stage, StageOf(scop_.statements[i]));
+      ASSIGN_OR_RETURN(NestStage stage, StageOf(scop_.statements[i], stages));
       stages.list.push_back(std::move(stage));
     }
     for (size_t i = 0; i < stages.list.size(); ++i) FindStart(stages.list, i);
@@ -215,12 +217,70 @@ class StageFinder {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<NestStage> StageOf(const Statement& s) const {
-    const std::optional<Stmt> store = StoreOf(s.code);
+  // The loops of which an index is a number in mixed radix, the outermost first: y * 2 + r for r in [0, 2). None if it is
+  // nothing of the kind, or does not reach all of an extent.
+  static std::vector<size_t> DigitsOf(const Statement& s, const std::vector<Bound>& box, Expr index,
+                                      Expr extent) {
+    const arith::LinearForm form = arith::Decompose(index);
+    std::vector<arith::LinearForm::Term> terms(form.terms().begin(), form.terms().end());
+    std::sort(terms.begin(), terms.end(),
+              [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
+    std::vector<size_t> digits;
+    int64_t radix = 1;
+    for (const arith::LinearForm::Term& term : terms) {
+      const auto it = std::find(s.iterators.begin(), s.iterators.end(), term.atom);
+      if (it == s.iterators.end() || term.coefficient != radix) return {};
+      digits.insert(digits.begin(), it - s.iterators.begin());
+      if (box[digits[0]].min != 0) return {};
+      radix *= box[digits[0]].extent;
+    }
+    if (form.constant() != 0 || !extent.IsInt(radix)) return {};
+    return digits;
+  }
+
+  // A store at indices each of which is a loop, or several: then the stage stores another shape of its target.
+  Stmt WithLoopsAsIndices(Stmt store, const Statement& s, const std::vector<Bound>& box,
+                          NestStages& stages) const {
+    const ir::Buffer target = store.buffer();
+    ir::Context& c = *function_.context;
+    std::vector<Expr> indices, extents;
+    for (size_t d = 0; d < store.indices().size(); ++d) {
+      const Expr index = store.indices()[d];
+      int64_t constant;
+      const std::vector<size_t> digits = IteratorOf(s, index, constant) == -2
+                                             ? DigitsOf(s, box, index, target->extents[d])
+                                             : std::vector<size_t>();
+      if (digits.empty()) {
+        indices.push_back(index), extents.push_back(target->extents[d]);
+        continue;
+      }
+      for (const size_t digit : digits) {
+        indices.push_back(s.iterators[digit]);
+        extents.push_back(c.Int(index.type(), box[digit].extent));
+      }
+    }
+    if (indices.size() == store.indices().size()) return store;
+    const auto is_it = [&](const auto& view) {
+      return view.second == target && view.first->extents == extents;
+    };
+    auto view = std::find_if(stages.views.begin(), stages.views.end(), is_it);
+    if (view == stages.views.end()) {
+      stages.views.emplace_back(c.NewBuffer(target->name, target->type, extents), target);
+      view = stages.views.end() - 1;
+    }
+    // What it updates is read in that shape, too.
+    const Expr own = c.Load(target, store.indices());
+    const Expr value = ir::Replace(store.value(), {{own, c.Load(view->first, indices)}});
+    return c.Store(view->first, indices, value);
+  }
+
+  absl::StatusOr<NestStage> StageOf(const Statement& s, NestStages& stages) const {
+    std::optional<Stmt> store = StoreOf(s.code);
     if (s.is_opaque || !store || s.code.Is(StmtKind::kIf)) {
       return NoStage(s, "expected one store, under affine conditions");
     }
     ASSIGN_OR_RETURN(const std::vector<Bound> box, BoxOf(s));
+    store = WithLoopsAsIndices(*store, s, box, stages);
     NestStage stage = {.name = s.name,
                        .place = FirstLine(ir::Print(s.code)),
                        .target = store->buffer(),

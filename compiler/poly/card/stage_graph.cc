@@ -24,6 +24,17 @@ std::shared_ptr<te::GraphState> NewState(const ir::Function& function, ir::Type 
 }
 std::string NameOf(const NestStage& stage) { return stage.target->name; }
 
+// Whether what a stage stores has gaps in its target.
+bool StandsApart(const NestStage& stage) {
+  const te::Shape whole = ShapeOf(stage.target);
+  bool has_several = false;
+  for (size_t d = 0; d < stage.extents.size(); ++d) {
+    if (has_several && stage.extents[d] != whole[d]) return true;
+    has_several = has_several || stage.extents[d] > 1;
+  }
+  return false;
+}
+
 }  // namespace
 
 te::Shape ShapeOf(Buffer buffer) {
@@ -37,7 +48,7 @@ te::Shape ShapeOf(Buffer buffer) {
 }
 
 StageGraph::StageGraph(const ir::Function& function, ir::Type index_type)
-    : g_(NewState(function, index_type)) {}
+    : state_(NewState(function, index_type)), g_(state_) {}
 
 void StageGraph::Add(const NestStage& stage) {
   const auto at = [&](const te::Axes& axes, ir::VarMap& by) {
@@ -78,6 +89,7 @@ void StageGraph::Add(const NestStage& stage) {
   }
   computed_[stage.target] = {tensor, &stage};
   output_ = tensor;
+  state_->within = StandsApart(stage) ? ShapeOf(stage.target) : te::Shape();
 }
 
 Expr StageGraph::Value(Expr e, const ir::VarMap& by) {

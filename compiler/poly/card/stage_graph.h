@@ -2,6 +2,7 @@
 #ifndef COMPILER_POLY_CARD_STAGE_GRAPH_H_
 #define COMPILER_POLY_CARD_STAGE_GRAPH_H_
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ class StageGraph {
   // `e` over the graph's tensors.
   ir::Expr Value(ir::Expr e, const ir::VarMap& by);
 
+  std::shared_ptr<te::GraphState> state_;
   te::Graph g_;
   absl::flat_hash_map<ir::Buffer, std::pair<te::Tensor, const NestStage*>> computed_;
   absl::flat_hash_map<ir::Buffer, te::Tensor> placeholders_;

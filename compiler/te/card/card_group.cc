@@ -121,8 +121,9 @@ struct CardGroup::Parts {
 
 namespace {
 
-// Whether all are elementwise on whole tensors.
+// Whether all are elementwise on whole tensors, which may become ones of one dimension.
 bool IsElementwiseGraph(const Tensor& output) {
+  if (!output.graph()->within.empty()) return false;
   const std::vector<const Operation*> computes = Computes(output);
   return std::all_of(computes.begin(), computes.end(), [&](const Operation* compute) {
     if (!IsElementwise(*compute)) return false;

@@ -455,6 +455,11 @@ class VectorGroup::Counter : public VectorGroup::Places {
     once_load_ += card().gmem_latency + static_cast<double>(bytes * loads) / card().gmem;
   }
 
+  // The extents of what the output is stored to, all of it or a box.
+  const Shape& StoredShape() const {
+    const Shape& within = group_.output_.graph()->within;
+    return within.empty() ? group_.output_.shape() : within;
+  }
   void CountResult() {
     const Operand& result = group_.nodes_.result;
     const Type type = list_[result.node].type;
@@ -473,7 +478,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
       layout_.needs.nmem += OnChipBytes(ElementCount(at(room).box), type);
     }
     if (!t_.smem) needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
-    needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
+    needs_.store_segments = SegmentsOf(StoredShape(), t_.tile).count;
     if (group_.reuses_ && layout_.needs.nmem > card().nmem_bytes && layout_.needs.nmem < kTooMuch) {
       layout_.needs.nmem -= SharedBytes();
     }
@@ -550,8 +555,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const Shape extents = ClusterExtents();
     const int64_t results = ElementCount(extents) * ir::ByteSize(type);
     const auto store = [&] {
-      move("results", results, SegmentsOf(group_.output_.shape(), extents).count,
-           card.memory_core_stores);
+      move("results", results, SegmentsOf(StoredShape(), extents).count, card.memory_core_stores);
     };
     for (const ClusterLoad& input : cluster_loads_) {
       layout_.needs.smem +=
