@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/lane_loads.h"
 #include "compiler/codegen/llvm/module_parts.h"
 #include "compiler/codegen/llvm/opaque_starts.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
@@ -23,6 +24,7 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
@@ -125,6 +127,12 @@ struct Target {
     return machine->getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
   }
 
+  bool HasGathers() const {
+    const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
+    return machine->getTargetTriple().isX86() && !features->checkFeatures("+prefer-no-gather") &&
+           (features->checkFeatures("+avx512f") || features->checkFeatures("+avx2,+fast-gather"));
+  }
+
   // Of the table of processors' instructions, those for vectors that are used, and that the system lets the code use:
   // of this machine, what it has; of another one, Linux asks when the code runs.
   std::vector<const isa::ProcessorInstruction*> Instructions(bool wide_vectors) const {
@@ -217,6 +225,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                          .native_half = target.HasNativeHalf(),
                          .native_fma = target.HasNativeFma(),
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
+                         .has_gathers = target.HasGathers(),
                          .instructions = target.Instructions(options.wide_vectors),
                          .stream_bytes = options.stream_bytes,
                          .float_rules = options.float_rules};
@@ -273,6 +282,7 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
     if (function.isDeclaration()) continue;
     HideStarts(functions.getResult<llvm::LoopAnalysis>(function),
                functions.getResult<llvm::ScalarEvolutionAnalysis>(function));
+    LoadLaneByLane(function, functions.getResult<llvm::TargetIRAnalysis>(function));
   }
 }
 

@@ -213,6 +213,7 @@ class Emitter {
   std::optional<int64_t> StepOfLanes(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
+  bool DoExist(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> PermuteRow(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   llvm::Value* Permute(absl::Span<llvm::Value* const> row, llvm::Value* numbers);

@@ -203,12 +203,14 @@ TEST(VectorLoopTest, BodiesOnOtherCpus) {
   GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
 #endif
   for (const Body& body : Bodies()) {
+    const auto check = [&](const char* cpu, const char* type) {
+      EXPECT_EQ(Check(FunctionWith(body.code, type, 37), 3, {.cpu = cpu}), "")
+          << body.name << " " << type << " " << cpu;
+    };
     for (const char* cpu : {"x86-64", "haswell"}) {
-      for (const char* type : {"f32", "f16", "bf16"}) {
-        EXPECT_EQ(Check(FunctionWith(body.code, type, 37), 3, {.cpu = cpu}), "")
-            << body.name << " " << type << " " << cpu;
-      }
+      for (const char* type : {"f32", "f16", "bf16"}) check(cpu, type);
     }
+    for (const char* type : {"f32", "u8"}) check("znver3", type);
   }
 }
 
@@ -242,6 +244,47 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("B[i] = select(i < 3, A[i], s)", "f32"), 4);
   EXPECT_EQ(bytes("W[i] = cast(i64, A[i])", "u8"), 8);
   EXPECT_EQ(bytes("B[i] = A[i]", "bf16"), 2);
+}
+
+// Loads under a condition: of elements that all lanes have, and of others.
+TEST(VectorLoopTest, LoadsUnderAMask) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
+#endif
+  const auto function = [](const std::string& load) {
+    return Parse(StrCat(R"(
+        func f(A: i16[100] in, I: i32[80] in, B: i16[80]) {
+          for (t: i64, 0, 5) {
+            let first: i64 = t * 16
+            vectorize (i: i64, t * 16, 14) { B[i] = select(I[i] < 3, )",
+                        load, R"(, i16(7)) }
+          }
+        })"));
+  };
+  const auto code = [&](const std::string& load, LlvmOutput output, const char* cpu) {
+    const Function f = function(load);
+    return *EmitLlvm({f.context, {f}}, output, {.cpu = cpu});
+  };
+  const auto has_mask = [&](const std::string& load) {
+    const std::string text = code(load, LlvmOutput::kIr, "x86-64-v3");
+    return text.find("@llvm.masked") != std::string::npos;
+  };
+  for (const char* load : {"A[i - first + 4] + A[i - first]", "A[(i - first) * 3 + 4]", "A[5]"}) {
+    EXPECT_FALSE(has_mask(load)) << load;
+    EXPECT_EQ(Check(function(load), 1), "") << load;
+  }
+  EXPECT_TRUE(has_mask("A[i - first - 1]"));
+  EXPECT_TRUE(has_mask("A[i + 30]"));
+  // A lane that does not run may have an index that overflows.
+  EXPECT_TRUE(has_mask("A[max(min(cast(i64, I[i]) * 1000000000000, 9), 0)]"));
+  // Machines gather, or load each lane's element.
+  const auto gathers = [&](const char* cpu) {
+    const std::string text = code("A[max(min(I[i], 9), 0)]", LlvmOutput::kAssembly, cpu);
+    return text.find("vpgather") != std::string::npos;
+  };
+  EXPECT_TRUE(gathers("skylake-avx512"));
+  EXPECT_TRUE(gathers("skylake"));
+  EXPECT_FALSE(gathers("znver3"));
 }
 
 // They are computed as floats, which are rounded by an instruction or by operations on integers.
