@@ -66,7 +66,9 @@ class Finder {
       case StmtKind::kPragma:
         return Visit(s.body());
       case StmtKind::kLet: {
-        if (!Computes(s.value())) return false;
+        // An integer of 64 bits is an index, unless a value uses it.
+        const bool is_index = s.value().type() == Type::kI64;
+        if (is_index ? !Evaluates(s.value()) : !Computes(s.value())) return false;
         inside_.insert(s.var());
         if (Varies(s.value())) varies_.insert(s.var());
         arith::Analyzer::Scope scope(analyzer_);
@@ -129,7 +131,7 @@ class Finder {
 
   // The widest type of what differs from lane to lane, outside of indices and of comparisons of indices.
   void AddBytes(Expr e) {
-    if (e.Is(ExprKind::kVar) || e.IsConst() || !Varies(e)) return;
+    if (e == var_ || e.IsConst() || !Varies(e)) return;
     result_.bytes = std::max<int64_t>(result_.bytes, ir::ByteSize(e.type()));
     if (e.Is(ExprKind::kLoad)) return;
     if (ir::IsComparison(e.kind()) && e.operand(0).type() == Type::kI64) return;

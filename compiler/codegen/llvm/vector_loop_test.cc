@@ -244,6 +244,10 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("B[i] = select(i < 3, A[i], s)", "f32"), 4);
   EXPECT_EQ(bytes("W[i] = cast(i64, A[i])", "u8"), 8);
   EXPECT_EQ(bytes("B[i] = A[i]", "bf16"), 2);
+  // A let may be a part of indices, or of a value.
+  EXPECT_EQ(bytes("let j: i64 = cast(i64, I[i]) + 2 B[i] = A[min(max(j, 0), 9)]", "f32"), 4);
+  EXPECT_EQ(bytes("let j: i64 = cast(i64, I[i]) + 2 B[i] = cast(f32, j)", "f32"), 8);
+  EXPECT_EQ(bytes("let j: i64 = i * 2 W[i] = j", "u8"), 8);
 }
 
 // Loads under a condition: of elements that all lanes have, and of others.
