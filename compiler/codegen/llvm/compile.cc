@@ -24,7 +24,6 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
@@ -277,12 +276,12 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
                                        ? builder.buildO0DefaultPipeline(levels[0])
                                        : builder.buildPerModuleDefaultPipeline(levels[level]);
   passes.run(module, modules);
+  LowerLaneLoads(module);
   if (level == 0) return;
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     HideStarts(functions.getResult<llvm::LoopAnalysis>(function),
                functions.getResult<llvm::ScalarEvolutionAnalysis>(function));
-    LoadLaneByLane(function, functions.getResult<llvm::TargetIRAnalysis>(function));
   }
 }
 
@@ -444,7 +443,10 @@ absl::StatusOr<std::vector<std::string>> EmitLlvm(const ir::Module& module,
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != what) continue;
       llvm::raw_string_ostream stream(texts[i]);
-      emitted->print(stream, nullptr);
+      // Other tools know no calls that stand for loads.
+      const std::unique_ptr<llvm::Module> printed = llvm::CloneModule(*emitted);
+      LowerLaneLoads(*printed);
+      printed->print(stream, nullptr);
     }
   };
   print(LlvmOutput::kIr);

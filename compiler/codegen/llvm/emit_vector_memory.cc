@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/codegen/llvm/lane_loads.h"
 #include "compiler/codegen/llvm/meaning.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
@@ -224,12 +225,29 @@ Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
                         VectorOf(ops_.MemoryType(buffer->type), lanes_->count));
 }
 
+// Each lane's element, base[offset], by a load of its own, where no instruction gathers them. Lanes that do not run load
+// the first element: the array's or, behind a loop's end, that of the first lane. Null if it may not exist.
+Value* Emitter::LoadLanes(Buffer buffer, const Place& place, Value* base, Value* offsets,
+                          bool is_masked) {
+  if (options_.has_gathers || place.stride.value_or(0) < 0) return nullptr;
+  if (is_masked) {
+    const bool has_first =
+        place.stride ? lanes_->mask == lanes_->rest : BytesOf(buffer).value_or(0) > 0;
+    if (!has_first) return nullptr;
+    offsets =
+        b_.CreateSelect(lanes_->mask, offsets, llvm::Constant::getNullValue(offsets->getType()));
+  }
+  llvm::CallInst* loads = CreateLaneLoads(b_, ops_.MemoryType(buffer->type), base, offsets);
+  MarkAccess(buffer, loads);
+  return loads;
+}
+
 absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
   const Buffer buffer(e.buffer());
   EmitWaiting(buffer);
   const bool varies = std::any_of(e.operands().begin(), e.operands().end(),
                                   [&](Expr index) { return VariesByLane(index); });
-  bool is_masked = lanes_->mask != nullptr && !DoExist(buffer, e.operands());
+  const bool is_masked = lanes_->mask != nullptr && !DoExist(buffer, e.operands());
   // Outside of conditions the first lane always runs.
   if (!varies && (!is_masked || lanes_->mask == lanes_->rest)) return EmitLoad(e);
   ASSIGN_OR_RETURN(const Place place, PlaceOf(buffer, e.operands()));
@@ -264,12 +282,8 @@ absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
       ASSIGN_OR_RETURN(Value * permuted, PermuteRow(buffer, e.operands()));
       if (permuted != nullptr) return ops_.FromMemory(permuted, buffer->type);
     }
-    const bool has_first = place.base != nullptr && BytesOf(buffer).value_or(0) > 0;
-    if (is_masked && !options_.has_gathers && has_first) {
-      // Without an instruction LLVM branches around the loads of lanes that do not run. These load the first element.
-      offsets =
-          b_.CreateSelect(lanes_->mask, offsets, llvm::Constant::getNullValue(offsets->getType()));
-      is_masked = false;
+    if (Value* loads = LoadLanes(buffer, place, base, offsets, is_masked)) {
+      return ops_.FromMemory(loads, buffer->type);
     }
     Value* mask = is_masked ? lanes_->mask : Splat(b_.getTrue());
     if (Value* narrow = GatherNarrow(buffer, place, mask)) {

@@ -1,55 +1,63 @@
 #include "compiler/codegen/llvm/lane_loads.h"
 
+#include <string>
+
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/Instructions.h"
-#include "llvm/IR/IntrinsicInst.h"
-#include "llvm/IR/PatternMatch.h"
+#include "llvm/Support/ModRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace polynao::codegen {
 namespace {
 
 using llvm::Value;
 
-void LoadLanes(llvm::IntrinsicInst& gather) {
-  llvm::IRBuilder<> b(&gather);
-  auto* type = llvm::cast<llvm::FixedVectorType>(gather.getType());
-  const auto align = llvm::cast<llvm::ConstantInt>(gather.getArgOperand(1))->getMaybeAlignValue();
-  Value* addresses = gather.getArgOperand(0);
-  auto* gep = llvm::dyn_cast<llvm::GetElementPtrInst>(addresses);
-  const bool has_base =
-      gep != nullptr && gep->getNumIndices() == 1 && !gep->getPointerOperandType()->isVectorTy();
-  Value* offsets = has_base ? gep->getOperand(1) : nullptr;
-  auto* extension = llvm::dyn_cast_if_present<llvm::CastInst>(offsets);
-  const bool extends = extension != nullptr && llvm::isa<llvm::ZExtInst, llvm::SExtInst>(extension);
-  if (extends) offsets = extension->getOperand(0);
+constexpr llvm::StringLiteral kPrefix = "polynao.lane_loads.";
+
+void Lower(llvm::CallInst& call) {
+  llvm::IRBuilder<> b(&call);
+  auto* type = llvm::cast<llvm::FixedVectorType>(call.getType());
+  llvm::Type* element = type->getElementType();
+  const llvm::Align align(element->getPrimitiveSizeInBits().getFixedValue() / 8);
   Value* result = llvm::PoisonValue::get(type);
   for (unsigned i = 0; i < type->getNumElements(); ++i) {
-    Value* address = b.CreateExtractElement(has_base ? offsets : addresses, i);
-    if (has_base) {
-      if (extends) address = b.CreateCast(extension->getOpcode(), address, b.getInt64Ty());
-      address = b.CreateGEP(gep->getSourceElementType(), gep->getPointerOperand(), {address});
-    }
-    llvm::LoadInst* load = b.CreateAlignedLoad(type->getElementType(), address, align);
-    load->copyMetadata(gather);
+    Value* offset = b.CreateZExt(b.CreateExtractElement(call.getArgOperand(1), i), b.getInt64Ty());
+    Value* address = b.CreateInBoundsGEP(element, call.getArgOperand(0), {offset});
+    llvm::LoadInst* load = b.CreateAlignedLoad(element, address, align);
+    load->copyMetadata(call);
     result = b.CreateInsertElement(result, load, i);
   }
-  gather.replaceAllUsesWith(result);
-  gather.eraseFromParent();
+  result->takeName(&call);
+  call.replaceAllUsesWith(result);
+  call.eraseFromParent();
 }
 
 }  // namespace
 
-void LoadLaneByLane(llvm::Function& function, const llvm::TargetTransformInfo& target) {
-  for (llvm::BasicBlock& block : function) {
-    for (llvm::Instruction& i : llvm::make_early_inc_range(block)) {
-      auto* gather = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-      if (gather == nullptr || gather->getIntrinsicID() != llvm::Intrinsic::masked_gather) continue;
-      const auto align = llvm::cast<llvm::ConstantInt>(gather->getArgOperand(1))->getAlignValue();
-      const bool runs_all =
-          llvm::PatternMatch::match(gather->getArgOperand(2), llvm::PatternMatch::m_AllOnes());
-      if (runs_all && !target.isLegalMaskedGather(gather->getType(), align)) LoadLanes(*gather);
+llvm::CallInst* CreateLaneLoads(llvm::IRBuilder<>& builder, llvm::Type* element, Value* base,
+                                Value* offsets) {
+  auto* offset_type = llvm::cast<llvm::FixedVectorType>(offsets->getType());
+  auto* type = llvm::FixedVectorType::get(element, offset_type->getNumElements());
+  std::string name(kPrefix);
+  llvm::raw_string_ostream stream(name);
+  stream << *type << *offset_type;
+  llvm::Module& module = *builder.GetInsertBlock()->getModule();
+  llvm::FunctionCallee callee = module.getOrInsertFunction(
+      stream.str(), llvm::FunctionType::get(type, {base->getType(), offset_type}, false));
+  auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+  function->setMemoryEffects(llvm::MemoryEffects::argMemOnly(llvm::ModRefInfo::Ref));
+  function->setDoesNotThrow();
+  function->setWillReturn();
+  function->addParamAttr(0, llvm::Attribute::NoCapture);
+  return builder.CreateCall(callee, {base, offsets});
+}
+
+void LowerLaneLoads(llvm::Module& module) {
+  for (llvm::Function& function : llvm::make_early_inc_range(module)) {
+    if (!function.getName().starts_with(kPrefix)) continue;
+    for (llvm::User* user : llvm::make_early_inc_range(function.users())) {
+      Lower(*llvm::cast<llvm::CallInst>(user));
     }
+    function.eraseFromParent();
   }
 }
 

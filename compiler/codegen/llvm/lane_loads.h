@@ -1,21 +1,22 @@
-// Gathers of machines that have no good instruction for them.
+// Gathers on machines that have no good instruction for them.
 #ifndef COMPILER_CODEGEN_LLVM_LANE_LOADS_H_
 #define COMPILER_CODEGEN_LLVM_LANE_LOADS_H_
 
-#include "llvm/Analysis/TargetTransformInfo.h"
-#include "llvm/IR/Function.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
 
 namespace polynao::codegen {
 
-// Makes a load for each lane of gathers that all lanes run and that the target leaves to LLVM:
-//
-//   wide = zext <8 x i32> offsets to <8 x i64>         lane = extractelement offsets, i
-//   addresses = gep float, base, wide             -->  value = load (gep float, base, (zext lane))
-//   gather addresses                                   insertelement .., value, i    for each i
-//
-// LLVM by itself computes the addresses of all lanes, of 64 bits, and takes these out of the vectors. For code that is
-// optimised: as one instruction a gather costs the other passes less.
-void LoadLaneByLane(llvm::Function& function, const llvm::TargetTransformInfo& target);
+// Calls a function that stands for a load of each lane, `base`[`offsets`[lane]], until LowerLaneLoads puts the loads in
+// its place. `offsets` are >= 0. Unlike loads a call costs LLVM's passes little, and unlike a masked gather, of which
+// LLVM makes loads too, it keeps offsets of 32 bits as they are: LLVM would compute all addresses in vectors, and take
+// these out of them.
+llvm::CallInst* CreateLaneLoads(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Value* base,
+                                llvm::Value* offsets);
+
+void LowerLaneLoads(llvm::Module& module);
 
 }  // namespace polynao::codegen
 

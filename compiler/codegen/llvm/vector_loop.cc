@@ -44,6 +44,8 @@ class Finder {
     arith::Analyzer::Scope scope(analyzer_);
     arith::BindLoopWithParts(analyzer_, loop);
     if (!Visit(loop.body()) || !HasSeparateElements()) return std::nullopt;
+    result_.has_word_runs = std::all_of(accesses_.begin(), accesses_.end(),
+                                        [&](const Access& access) { return IsWordRun(access); });
     return result_;
   }
 
@@ -155,6 +157,17 @@ class Finder {
       if (can && e.Is(ExprKind::kLoad)) AddAccess(Buffer(e.buffer()), e.operands(), false);
     });
     return can;
+  }
+
+  bool IsWordRun(const Access& access) {
+    if (ir::ByteSize(access.buffer->type) < ir::ByteSize(Type::kI32)) return false;
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      const std::optional<int64_t> slope = SlopeIn(access.indices[d], var_);
+      const bool is_last = d + 1 == access.indices.size();
+      if (!slope || *slope < 0 || *slope > (is_last ? 1 : 0)) return false;
+      if (Uses(access.indices[d], varies_)) return false;
+    }
+    return true;
   }
 
   void AddAccess(Buffer buffer, absl::Span<const Expr> indices, bool is_store) {

@@ -250,6 +250,37 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("let j: i64 = i * 2 W[i] = j", "u8"), 8);
 }
 
+TEST(VectorLoopTest, RunsOfWords) {
+  const auto has_word_runs = [](const std::string& code, const char* type) {
+    const Function f = FunctionWith(code, type, 40);
+    arith::Analyzer analyzer(*f.context);
+    return FindVectorLoop(LoopOf(f), ir::Aliases(f), analyzer)->has_word_runs;
+  };
+  EXPECT_TRUE(has_word_runs("B[i] = A[i + 1] + M[n % 4, i] + A[5]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i] = A[i]", "i16"));
+  EXPECT_FALSE(has_word_runs("B[i] = A[i * 2]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i * 2] = A[i]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[N - i] = A[i]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i] = M[min(i, 63), i]", "f32"));
+  EXPECT_FALSE(has_word_runs("let j: i64 = i * 2 B[i] = A[j]", "f32"));
+}
+
+// Indices that differ from lane to lane are computed with 32 bits where these hold all that they can be.
+TEST(VectorLoopTest, NarrowIndices) {
+  const auto code = [](const char* index) {
+    const Function f = FunctionWith(StrCat("B[i] = A[", index, "]"), "f32", 40);
+    EXPECT_EQ(Check(f, 1), "") << index;
+    return *EmitLlvm({f.context, {f}}, LlvmOutput::kIr);
+  };
+  const auto multiplies = [&](const char* index, const char* type) {
+    const std::string text = code(index);
+    const size_t at = text.find(" = mul nsw <");
+    return at != std::string::npos && text.substr(at, 40).find(type) != std::string::npos;
+  };
+  EXPECT_TRUE(multiplies("max(min(cast(i64, I[i]), 9), 0) * 3", "x i32>"));
+  EXPECT_TRUE(multiplies("max(min(cast(i64, I[i]) * 3, 9), 0)", "x i64>"));
+}
+
 // Loads under a condition: of elements that all lanes have, and of others.
 TEST(VectorLoopTest, LoadsUnderAMask) {
 #if !defined(__x86_64__)
@@ -270,7 +301,7 @@ TEST(VectorLoopTest, LoadsUnderAMask) {
     return *EmitLlvm({f.context, {f}}, output, {.cpu = cpu});
   };
   const auto has_mask = [&](const std::string& load) {
-    const std::string text = code(load, LlvmOutput::kIr, "x86-64-v3");
+    const std::string text = code(load, LlvmOutput::kIr, "skylake");
     return text.find("@llvm.masked") != std::string::npos;
   };
   for (const char* load : {"A[i - first + 4] + A[i - first]", "A[(i - first) * 3 + 4]", "A[5]"}) {
@@ -289,6 +320,8 @@ TEST(VectorLoopTest, LoadsUnderAMask) {
   EXPECT_TRUE(gathers("skylake-avx512"));
   EXPECT_TRUE(gathers("skylake"));
   EXPECT_FALSE(gathers("znver3"));
+  const std::string printed = code("A[max(min(I[i], 9), 0)]", LlvmOutput::kIr, "znver3");
+  EXPECT_EQ(printed.find("lane_loads"), std::string::npos);
 }
 
 // They are computed as floats, which are rounded by an instruction or by operations on integers.
