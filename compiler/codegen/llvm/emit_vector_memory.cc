@@ -225,8 +225,8 @@ Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
                         VectorOf(ops_.MemoryType(buffer->type), lanes_->count));
 }
 
-// Each lane's element, base[offset], by a load of its own, where no instruction gathers them. Lanes that do not run load
-// the first element: the array's or, behind a loop's end, that of the first lane. Null if it may not exist.
+// Each lane's element, base[offset], by a load of its own, where no instruction gathers them. Lanes that do not run
+// load the first element: the array's or, behind a loop's end, that of the first lane. Null if it may not exist.
 Value* Emitter::LoadLanes(Buffer buffer, const Place& place, Value* base, Value* offsets,
                           bool is_masked) {
   if (options_.has_gathers || place.stride.value_or(0) < 0) return nullptr;

@@ -80,8 +80,8 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
     phi->addIncoming(whole, after);
     begin = phi;
   }
-  // Machines with vectors of 512 bits mask all types, those with 256 bits words. Without gathers, what is no run of words
-  // takes a branch for each lane.
+  // Machines with vectors of 512 bits mask all types, those with 256 bits words. Without gathers, what is no run of
+  // words takes a branch for each lane.
   const bool has_masks =
       options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && loop.bytes >= kWordBytes &&
                                       (options_.has_gathers || loop.has_word_runs));
