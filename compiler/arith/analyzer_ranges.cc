@@ -164,6 +164,17 @@ ConstRange Analyzer::Bound(const LinearForm& form, Mode mode, int fact_depth) {
   const bool has_division = std::any_of(form.terms().begin(), form.terms().end(),
                                         [](const auto& t) { return IsConstantDiv(t.atom); });
   if (has_division) narrow(IntervalOf(Recombine(form, mode), mode));
+  const auto narrow_by_facts = [&](const LinearForm& sum, Mode sum_mode) {
+    if (fact_depth == 0 || facts_.empty()) return;
+    const int64_t min = LowerBound(sum, sum_mode, fact_depth);
+    LinearForm negated = sum;
+    int64_t max = kInfinity;
+    if (negated.Scale(-1)) {
+      const int64_t bound = LowerBound(negated, sum_mode, fact_depth);
+      if (bound != kMinusInfinity) max = -bound;
+    }
+    narrow({min, max});
+  };
   if (!lets_.empty()) {
     // Lets in the order of binding may use earlier ones, hence from the last on.
     LinearForm expanded = form;
@@ -175,18 +186,12 @@ ConstRange Analyzer::Bound(const LinearForm& form, Mode mode, int fact_depth) {
       ok = expanded.AddTerm(var, -coefficient) && expanded.Add(lets_.at(var), coefficient);
     }
     // Atoms of a let's value may be data, whose ranges hold in an index too.
-    if (ok && expanded != form) narrow(IntervalOf(expanded, Mode::kData));
-  }
-  if (fact_depth > 0 && !facts_.empty()) {
-    const int64_t min = LowerBound(form, mode, fact_depth);
-    LinearForm negated = form;
-    int64_t max = kInfinity;
-    if (negated.Scale(-1)) {
-      const int64_t bound = LowerBound(negated, mode, fact_depth);
-      if (bound != kMinusInfinity) max = -bound;
+    if (ok && expanded != form) {
+      narrow(IntervalOf(expanded, Mode::kData));
+      narrow_by_facts(expanded, Mode::kData);
     }
-    narrow({min, max});
   }
+  narrow_by_facts(form, mode);
   return range;
 }
 

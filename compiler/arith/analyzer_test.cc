@@ -387,6 +387,17 @@ TEST(AnalyzerTest, LetVariablesAreKnownByTheirValue) {
   EXPECT_EQ(analyzer.Simplify(t + 1), t + 1);  // not put back
 }
 
+TEST(AnalyzerTest, LetVariablesInSumsWithFacts) {
+  Context context;
+  const Expr t = context.NewVar("t"), first = context.NewVar("first"), i = context.NewVar("i");
+  Analyzer analyzer(context);
+  analyzer.BindLoop(t, context.I32(0), context.I32(5));
+  analyzer.BindLet(first, t * 16 + 7);
+  analyzer.BindLoop(i, t * 16 + 8, context.I32(16));
+  EXPECT_EQ(analyzer.Range(analyzer.Form(i - first)), (ConstRange{1, 16}));
+  EXPECT_TRUE(analyzer.CanProve(i * 2 - first * 2 < 33));
+}
+
 // A fact about memory does not outlive a store, so Assume ignores it.
 TEST(AnalyzerTest, FactsAboutMemoryAreNotKept) {
   Expressions names;

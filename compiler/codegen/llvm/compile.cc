@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/lane_loads.h"
 #include "compiler/codegen/llvm/module_parts.h"
 #include "compiler/codegen/llvm/opaque_starts.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
@@ -125,6 +126,12 @@ struct Target {
     return machine->getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
   }
 
+  bool HasGathers() const {
+    const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
+    return machine->getTargetTriple().isX86() && !features->checkFeatures("+prefer-no-gather") &&
+           (features->checkFeatures("+avx512f") || features->checkFeatures("+avx2,+fast-gather"));
+  }
+
   // Of the table of processors' instructions, those for vectors that are used, and that the system lets the code use:
   // of this machine, what it has; of another one, Linux asks when the code runs.
   std::vector<const isa::ProcessorInstruction*> Instructions(bool wide_vectors) const {
@@ -217,6 +224,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                          .native_half = target.HasNativeHalf(),
                          .native_fma = target.HasNativeFma(),
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
+                         .has_gathers = target.HasGathers(),
                          .instructions = target.Instructions(options.wide_vectors),
                          .stream_bytes = options.stream_bytes,
                          .float_rules = options.float_rules};
@@ -268,6 +276,7 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
                                        ? builder.buildO0DefaultPipeline(levels[0])
                                        : builder.buildPerModuleDefaultPipeline(levels[level]);
   passes.run(module, modules);
+  LowerLaneLoads(module);
   if (level == 0) return;
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
@@ -434,7 +443,10 @@ absl::StatusOr<std::vector<std::string>> EmitLlvm(const ir::Module& module,
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] != what) continue;
       llvm::raw_string_ostream stream(texts[i]);
-      emitted->print(stream, nullptr);
+      // Other tools know no calls that stand for loads.
+      const std::unique_ptr<llvm::Module> printed = llvm::CloneModule(*emitted);
+      LowerLaneLoads(*printed);
+      printed->print(stream, nullptr);
     }
   };
   print(LlvmOutput::kIr);

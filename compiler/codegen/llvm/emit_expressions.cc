@@ -67,6 +67,10 @@ absl::StatusOr<Value*> Emitter::EmitIndexUncached(Expr e) {
       ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
       ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
       MakeAlike({&a, &b});
+      // Of vectors of i64 a register holds half as many lanes.
+      if (IsVector(a) && IsNarrow(e) && NarrowIndices(e, &a, &b)) {
+        return Widen(IntBinary(e, Type::kI32, a, b, /*wraps=*/false), Type::kI32);
+      }
       return IntBinary(e, Type::kI64, a, b, /*wraps=*/false);
     }
   }

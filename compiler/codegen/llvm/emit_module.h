@@ -28,6 +28,9 @@ struct EmitOptions {
   bool native_fma = false;
   // Of the registers that vector loops fill.
   int64_t vector_bytes = 16;
+  // This is true if the target gathers the elements of all lanes by an instruction that takes less time than a load for
+  // each lane.
+  bool has_gathers = false;
   // Instructions that the target has, of those that loops may be (dot_loop.h).
   std::vector<const isa::ProcessorInstruction*> instructions = {};
   // As in LlvmOptions.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/codegen/llvm/lane_loads.h"
 #include "compiler/codegen/llvm/meaning.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
@@ -180,25 +181,35 @@ Value* Emitter::LoadSteps(Buffer buffer, Value* first, int64_t stride) {
   return result;
 }
 
-// Whether all lanes may load and store these elements of a local array, whatever their masks: they exist, and no other
-// thread uses them. Under masks LLVM would keep the array in memory.
-bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
+// Whether the elements of all lanes exist, whatever their masks, so that all of them may load: what a lane gets that
+// does not run is not used, even if another thread stores it meanwhile. Plain loads cost less than those under a mask,
+// which machines do not have for all types.
+bool Emitter::DoExist(Buffer buffer, absl::Span<const Expr> indices) {
+  if (lanes_->rest != nullptr) return false;
   const BufferInfo& info = buffers_.at(buffer);
-  auto* block = llvm::dyn_cast<llvm::AllocaInst>(info.base);
-  if (block == nullptr || block->getFunction() != current_ || lanes_->rest != nullptr) return false;
   for (size_t d = 0; d < indices.size(); ++d) {
     const std::optional<int64_t> extent = ConstantOf(info.extents[d]);
-    const arith::ConstRange range = analyzer_.Range(indices[d]);
+    const arith::ConstRange range =
+        arith::Intersect(analyzer_.Range(indices[d]), analyzer_.Range(analyzer_.Form(indices[d])));
     if (!extent || range.min < 0 || range.max >= *extent) return false;
+    // Where a lane does not run, an index that overflows is nothing.
+    if (analyzer_.CanOverflow(indices[d])) return false;
   }
   return true;
+}
+
+// Whether these elements exist and are of a local array, so that all lanes may also store them: no other thread uses
+// them. Under masks LLVM would keep the array in memory.
+bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
+  auto* block = llvm::dyn_cast<llvm::AllocaInst>(buffers_.at(buffer).base);
+  return block != nullptr && block->getFunction() == current_ && DoExist(buffer, indices);
 }
 
 // Machines gather elements of 32 bits and more. Narrower ones come in words that hold them, which begin early at the
 // array's end; null if it is shorter than a word, or of unknown size.
 Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
   const int64_t size = ir::ByteSize(buffer->type);
-  if (place.base == nullptr || size >= kWordBytes || options_.vector_bytes < 32) return nullptr;
+  if (place.base == nullptr || size >= kWordBytes || !options_.has_gathers) return nullptr;
   const int64_t bytes = BytesOf(buffer).value_or(0);
   if (bytes < kWordBytes || bytes > std::numeric_limits<int32_t>::max()) return nullptr;
   llvm::Type* words = VectorOf(b_.getInt32Ty(), lanes_->count);
@@ -214,27 +225,43 @@ Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
                         VectorOf(ops_.MemoryType(buffer->type), lanes_->count));
 }
 
+// Each lane's element, base[offset], by a load of its own, where no instruction gathers them. Lanes that do not run
+// load the first element: the array's or, behind a loop's end, that of the first lane. Null if it may not exist.
+Value* Emitter::LoadLanes(Buffer buffer, const Place& place, Value* base, Value* offsets,
+                          bool is_masked) {
+  if (options_.has_gathers || place.stride.value_or(0) < 0) return nullptr;
+  if (is_masked) {
+    const bool has_first =
+        place.stride ? lanes_->mask == lanes_->rest : BytesOf(buffer).value_or(0) > 0;
+    if (!has_first) return nullptr;
+    offsets =
+        b_.CreateSelect(lanes_->mask, offsets, llvm::Constant::getNullValue(offsets->getType()));
+  }
+  llvm::CallInst* loads = CreateLaneLoads(b_, ops_.MemoryType(buffer->type), base, offsets);
+  MarkAccess(buffer, loads);
+  return loads;
+}
+
 absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
   const Buffer buffer(e.buffer());
   EmitWaiting(buffer);
   const bool varies = std::any_of(e.operands().begin(), e.operands().end(),
                                   [&](Expr index) { return VariesByLane(index); });
+  const bool is_masked = lanes_->mask != nullptr && !DoExist(buffer, e.operands());
   // Outside of conditions the first lane always runs.
-  if (!varies && lanes_->mask == lanes_->rest) return EmitLoad(e);
+  if (!varies && (!is_masked || lanes_->mask == lanes_->rest)) return EmitLoad(e);
   ASSIGN_OR_RETURN(const Place place, PlaceOf(buffer, e.operands()));
   llvm::Type* element = ops_.MemoryType(buffer->type);
   llvm::FixedVectorType* type = VectorOf(element, lanes_->count);
   const auto last = static_cast<int>(lanes_->count) - 1;
   Value* value = nullptr;
-  if (place.stride && lanes_->mask == nullptr && *place.stride != 0) {
+  if (place.stride && !is_masked && *place.stride != 0) {
     const int64_t stride = *place.stride;
     Value* first = place.first;
     if (stride < 0) first = b_.CreateInBoundsGEP(element, first, {b_.getInt64(stride * last)});
     value = std::abs(stride) == 1 ? LoadRun(buffer, first, 0)
                                   : LoadSteps(buffer, first, std::abs(stride));
     if (stride < 0) value = b_.CreateVectorReverse(value);
-  } else if (place.stride == 1 && IsPrivate(buffer, e.operands())) {
-    value = LoadRun(buffer, place.first, 0);
   } else if (place.stride == 1) {
     llvm::CallInst* load = b_.CreateMaskedLoad(type, place.first, AlignmentOf(buffer), lanes_->mask,
                                                llvm::Constant::getNullValue(type), buffer->name);
@@ -255,7 +282,10 @@ absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
       ASSIGN_OR_RETURN(Value * permuted, PermuteRow(buffer, e.operands()));
       if (permuted != nullptr) return ops_.FromMemory(permuted, buffer->type);
     }
-    Value* mask = lanes_->mask != nullptr ? lanes_->mask : Splat(b_.getTrue());
+    if (Value* loads = LoadLanes(buffer, place, base, offsets, is_masked)) {
+      return ops_.FromMemory(loads, buffer->type);
+    }
+    Value* mask = is_masked ? lanes_->mask : Splat(b_.getTrue());
     if (Value* narrow = GatherNarrow(buffer, place, mask)) {
       return ops_.FromMemory(narrow, buffer->type);
     }

@@ -80,9 +80,11 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
     phi->addIncoming(whole, after);
     begin = phi;
   }
-  // Machines with vectors of 512 bits mask all types, those with 256 bits words.
+  // Machines with vectors of 512 bits mask all types, those with 256 bits words. Without gathers, what is no run of
+  // words takes a branch for each lane.
   const bool has_masks =
-      options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && loop.bytes >= kWordBytes);
+      options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && loop.bytes >= kWordBytes &&
+                                      (options_.has_gathers || loop.has_word_runs));
   RETURN_IF_ERROR(has_masks ? EmitRest(s, lanes, begin, extent, min)
                             : EmitScalars(s, begin, extent, min));
   b_.CreateBr(done);
@@ -275,16 +277,18 @@ void Emitter::MakeAlike(std::initializer_list<Value**> values) {
   }
 }
 
-void Emitter::NarrowIndices(Expr e, Value** a, Value** b) {
-  const auto is_narrow = [&](Expr operand) {
-    const arith::ConstRange range = analyzer_.Range(operand);
-    return range.min >= std::numeric_limits<int32_t>::min() &&
-           range.max <= std::numeric_limits<int32_t>::max();
-  };
-  if (!is_narrow(e.operand(0)) || !is_narrow(e.operand(1))) return;
+bool Emitter::IsNarrow(Expr index) {
+  const arith::ConstRange range = analyzer_.Range(index);
+  return range.min >= std::numeric_limits<int32_t>::min() &&
+         range.max <= std::numeric_limits<int32_t>::max();
+}
+
+bool Emitter::NarrowIndices(Expr e, Value** a, Value** b) {
+  if (!IsNarrow(e.operand(0)) || !IsNarrow(e.operand(1))) return false;
   llvm::Type* narrow = VectorOf(b_.getInt32Ty(), lanes_->count);
   *a = b_.CreateTrunc(*a, narrow);
   *b = b_.CreateTrunc(*b, narrow);
+  return true;
 }
 
 // What `emit` makes is for the lanes where the condition is `truth`.

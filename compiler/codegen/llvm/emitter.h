@@ -213,10 +213,13 @@ class Emitter {
   std::optional<int64_t> StepOfLanes(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
+  bool DoExist(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> PermuteRow(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   llvm::Value* Permute(absl::Span<llvm::Value* const> row, llvm::Value* numbers);
   llvm::Value* BinaryOfRows(ir::ExprKind kind, llvm::Value* a, llvm::Value* b);
+  llvm::Value* LoadLanes(ir::Buffer buffer, const Place& place, llvm::Value* base,
+                         llvm::Value* offsets, bool is_masked);
   llvm::Value* GatherNarrow(ir::Buffer buffer, const Place& place, llvm::Value* mask);
   llvm::Value* LoadRun(ir::Buffer buffer, llvm::Value* first, unsigned offset);
   llvm::Value* LoadSteps(ir::Buffer buffer, llvm::Value* first, int64_t stride);
@@ -235,8 +238,9 @@ class Emitter {
   absl::Status EmitMasked(llvm::Value* condition, bool truth, ir::Stmt s);
   absl::StatusOr<llvm::Value*> EmitMasked(llvm::Value* condition, bool truth, ir::Expr e,
                                           Want want);
-  // The two integers, of 32 bits if their values fit.
-  void NarrowIndices(ir::Expr e, llvm::Value** a, llvm::Value** b);
+  bool IsNarrow(ir::Expr index);
+  // The two operands of `e`, vectors of i64, become vectors of i32 if their values fit; returns whether they do.
+  bool NarrowIndices(ir::Expr e, llvm::Value** a, llvm::Value** b);
 
   // ---- expressions
 

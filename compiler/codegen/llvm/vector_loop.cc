@@ -44,6 +44,8 @@ class Finder {
     arith::Analyzer::Scope scope(analyzer_);
     arith::BindLoopWithParts(analyzer_, loop);
     if (!Visit(loop.body()) || !HasSeparateElements()) return std::nullopt;
+    result_.has_word_runs = std::all_of(accesses_.begin(), accesses_.end(),
+                                        [&](const Access& access) { return IsWordRun(access); });
     return result_;
   }
 
@@ -66,7 +68,9 @@ class Finder {
       case StmtKind::kPragma:
         return Visit(s.body());
       case StmtKind::kLet: {
-        if (!Computes(s.value())) return false;
+        // An integer of 64 bits is an index, unless a value uses it.
+        const bool is_index = s.value().type() == Type::kI64;
+        if (is_index ? !Evaluates(s.value()) : !Computes(s.value())) return false;
         inside_.insert(s.var());
         if (Varies(s.value())) varies_.insert(s.var());
         arith::Analyzer::Scope scope(analyzer_);
@@ -129,7 +133,7 @@ class Finder {
 
   // The widest type of what differs from lane to lane, outside of indices and of comparisons of indices.
   void AddBytes(Expr e) {
-    if (e.Is(ExprKind::kVar) || e.IsConst() || !Varies(e)) return;
+    if (e == var_ || e.IsConst() || !Varies(e)) return;
     result_.bytes = std::max<int64_t>(result_.bytes, ir::ByteSize(e.type()));
     if (e.Is(ExprKind::kLoad)) return;
     if (ir::IsComparison(e.kind()) && e.operand(0).type() == Type::kI64) return;
@@ -153,6 +157,17 @@ class Finder {
       if (can && e.Is(ExprKind::kLoad)) AddAccess(Buffer(e.buffer()), e.operands(), false);
     });
     return can;
+  }
+
+  bool IsWordRun(const Access& access) {
+    if (ir::ByteSize(access.buffer->type) < ir::ByteSize(Type::kI32)) return false;
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      const std::optional<int64_t> slope = SlopeIn(access.indices[d], var_);
+      const bool is_last = d + 1 == access.indices.size();
+      if (!slope || *slope < 0 || *slope > (is_last ? 1 : 0)) return false;
+      if (Uses(access.indices[d], varies_)) return false;
+    }
+    return true;
   }
 
   void AddAccess(Buffer buffer, absl::Span<const Expr> indices, bool is_store) {

@@ -18,6 +18,8 @@ inline constexpr int64_t kMostStride = 4;
 struct VectorLoop {
   int64_t bytes = 1;  // of the widest value that an iteration computes, besides indices
   bool reads_what_it_stores = false;  // so that no iteration may run twice
+  // All lanes together load and store neighbours of 32 bits or more, or one such element: AVX2 has masks for these.
+  bool has_word_runs = true;
 };
 
 // `loop`, if its iterations can run side by side, statement by statement: no iteration uses an element that another one

@@ -203,12 +203,14 @@ TEST(VectorLoopTest, BodiesOnOtherCpus) {
   GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
 #endif
   for (const Body& body : Bodies()) {
+    const auto check = [&](const char* cpu, const char* type) {
+      EXPECT_EQ(Check(FunctionWith(body.code, type, 37), 3, {.cpu = cpu}), "")
+          << body.name << " " << type << " " << cpu;
+    };
     for (const char* cpu : {"x86-64", "haswell"}) {
-      for (const char* type : {"f32", "f16", "bf16"}) {
-        EXPECT_EQ(Check(FunctionWith(body.code, type, 37), 3, {.cpu = cpu}), "")
-            << body.name << " " << type << " " << cpu;
-      }
+      for (const char* type : {"f32", "f16", "bf16"}) check(cpu, type);
     }
+    for (const char* type : {"f32", "u8"}) check("znver3", type);
   }
 }
 
@@ -242,6 +244,84 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("B[i] = select(i < 3, A[i], s)", "f32"), 4);
   EXPECT_EQ(bytes("W[i] = cast(i64, A[i])", "u8"), 8);
   EXPECT_EQ(bytes("B[i] = A[i]", "bf16"), 2);
+  // A let may be a part of indices, or of a value.
+  EXPECT_EQ(bytes("let j: i64 = cast(i64, I[i]) + 2 B[i] = A[min(max(j, 0), 9)]", "f32"), 4);
+  EXPECT_EQ(bytes("let j: i64 = cast(i64, I[i]) + 2 B[i] = cast(f32, j)", "f32"), 8);
+  EXPECT_EQ(bytes("let j: i64 = i * 2 W[i] = j", "u8"), 8);
+}
+
+TEST(VectorLoopTest, RunsOfWords) {
+  const auto has_word_runs = [](const std::string& code, const char* type) {
+    const Function f = FunctionWith(code, type, 40);
+    arith::Analyzer analyzer(*f.context);
+    return FindVectorLoop(LoopOf(f), ir::Aliases(f), analyzer)->has_word_runs;
+  };
+  EXPECT_TRUE(has_word_runs("B[i] = A[i + 1] + M[n % 4, i] + A[5]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i] = A[i]", "i16"));
+  EXPECT_FALSE(has_word_runs("B[i] = A[i * 2]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i * 2] = A[i]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[N - i] = A[i]", "f32"));
+  EXPECT_FALSE(has_word_runs("B[i] = M[min(i, 63), i]", "f32"));
+  EXPECT_FALSE(has_word_runs("let j: i64 = i * 2 B[i] = A[j]", "f32"));
+}
+
+// Indices that differ from lane to lane are computed with 32 bits where these hold all that they can be.
+TEST(VectorLoopTest, NarrowIndices) {
+  const auto code = [](const char* index) {
+    const Function f = FunctionWith(StrCat("B[i] = A[", index, "]"), "f32", 40);
+    EXPECT_EQ(Check(f, 1), "") << index;
+    return *EmitLlvm({f.context, {f}}, LlvmOutput::kIr);
+  };
+  const auto multiplies = [&](const char* index, const char* type) {
+    const std::string text = code(index);
+    const size_t at = text.find(" = mul nsw <");
+    return at != std::string::npos && text.substr(at, 40).find(type) != std::string::npos;
+  };
+  EXPECT_TRUE(multiplies("max(min(cast(i64, I[i]), 9), 0) * 3", "x i32>"));
+  EXPECT_TRUE(multiplies("max(min(cast(i64, I[i]) * 3, 9), 0)", "x i64>"));
+}
+
+// Loads under a condition: of elements that all lanes have, and of others.
+TEST(VectorLoopTest, LoadsUnderAMask) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
+#endif
+  const auto function = [](const std::string& load) {
+    return Parse(StrCat(R"(
+        func f(A: i16[100] in, I: i32[80] in, B: i16[80]) {
+          for (t: i64, 0, 5) {
+            let first: i64 = t * 16
+            vectorize (i: i64, t * 16, 14) { B[i] = select(I[i] < 3, )",
+                        load, R"(, i16(7)) }
+          }
+        })"));
+  };
+  const auto code = [&](const std::string& load, LlvmOutput output, const char* cpu) {
+    const Function f = function(load);
+    return *EmitLlvm({f.context, {f}}, output, {.cpu = cpu});
+  };
+  const auto has_mask = [&](const std::string& load) {
+    const std::string text = code(load, LlvmOutput::kIr, "skylake");
+    return text.find("@llvm.masked") != std::string::npos;
+  };
+  for (const char* load : {"A[i - first + 4] + A[i - first]", "A[(i - first) * 3 + 4]", "A[5]"}) {
+    EXPECT_FALSE(has_mask(load)) << load;
+    EXPECT_EQ(Check(function(load), 1), "") << load;
+  }
+  EXPECT_TRUE(has_mask("A[i - first - 1]"));
+  EXPECT_TRUE(has_mask("A[i + 30]"));
+  // A lane that does not run may have an index that overflows.
+  EXPECT_TRUE(has_mask("A[max(min(cast(i64, I[i]) * 1000000000000, 9), 0)]"));
+  // Machines gather, or load each lane's element.
+  const auto gathers = [&](const char* cpu) {
+    const std::string text = code("A[max(min(I[i], 9), 0)]", LlvmOutput::kAssembly, cpu);
+    return text.find("vpgather") != std::string::npos;
+  };
+  EXPECT_TRUE(gathers("skylake-avx512"));
+  EXPECT_TRUE(gathers("skylake"));
+  EXPECT_FALSE(gathers("znver3"));
+  const std::string printed = code("A[max(min(I[i], 9), 0)]", LlvmOutput::kIr, "znver3");
+  EXPECT_EQ(printed.find("lane_loads"), std::string::npos);
 }
 
 // They are computed as floats, which are rounded by an instruction or by operations on integers.

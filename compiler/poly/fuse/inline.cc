@@ -279,6 +279,8 @@ class Inliner : public ir::Mutator {
   }
 
   Expr Mutate(Expr e) override {
+    // Most of a function needs no facts.
+    if (!Reads(e)) return e;
     auto& done = done_[is_exact_ ? 1 : 0];
     if (const auto it = done.find(e); it != done.end()) return it->second;
     Expr result = e;
@@ -298,6 +300,16 @@ class Inliner : public ir::Mutator {
  private:
   void Forget() {
     for (auto& done : done_) done.clear();
+  }
+
+  // Whether `e` loads what the definition stores.
+  bool Reads(Expr e) {
+    if (e.operands().empty()) return false;
+    if (const auto it = reads_.find(e); it != reads_.end()) return it->second;
+    bool reads = e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == definition_.store.buffer();
+    for (Expr operand : e.operands()) reads = reads || Reads(operand);
+    reads_.emplace(e, reads);
+    return reads;
   }
 
   // An index, bound or condition, where sums and products must not wrap around as they do in stored values.
@@ -368,8 +380,9 @@ class Inliner : public ir::Mutator {
   std::vector<Stmt> loops_;
   const Stmt only_;
   std::vector<Stmt> readers_;
-  absl::flat_hash_set<Expr> seen_;     // loads of the statement at hand
-  absl::flat_hash_set<Expr> counted_;  // what takes their place
+  absl::flat_hash_map<Expr, bool> reads_;  // answers of Reads
+  absl::flat_hash_set<Expr> seen_;         // loads of the statement at hand
+  absl::flat_hash_set<Expr> counted_;      // what takes their place
   // Of the branch at hand: values, and what stands in indices, bounds and conditions.
   std::array<absl::flat_hash_map<Expr, Expr>, 2> done_;
   bool is_exact_ = false;
