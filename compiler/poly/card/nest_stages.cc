@@ -217,8 +217,8 @@ class StageFinder {
     return absl::OkStatus();
   }
 
-  // The loops of which an index is a number in mixed radix, the outermost first: y * 2 + r for r in [0, 2). None if it is
-  // nothing of the kind, or does not reach all of an extent.
+  // The loops of which an index is a number in mixed radix, the outermost first: y * 2 + r for r in [0, 2). None if it
+  // is nothing of the kind, or does not reach all of an extent.
   static std::vector<size_t> DigitsOf(const Statement& s, const std::vector<Bound>& box, Expr index,
                                       Expr extent) {
     const arith::LinearForm form = arith::Decompose(index);
