@@ -72,16 +72,9 @@ class Scheduler {
     return absl::OkStatus();
   }
 
-  // The buffer of which another one is a view.
-  Buffer Whole(Buffer buffer) const {
-    for (auto it = stages_.views.rbegin(); it != stages_.views.rend(); ++it) {
-      if (it->first == buffer) buffer = it->second;
-    }
-    return buffer;
-  }
   bool Reads(const NestStage& stage, Buffer whole) const {
     for (Buffer read : ReadsOf(stage)) {
-      if (Whole(read) == whole) return true;
+      if (stages_.WholeOf(read) == whole) return true;
     }
     return false;
   }
@@ -92,7 +85,7 @@ class Scheduler {
     const auto& list = stages_.list;
     const absl::flat_hash_set<Buffer> locals(stages_.locals.begin(), stages_.locals.end());
     absl::flat_hash_map<Buffer, int> writers;
-    for (const NestStage& stage : list) ++writers[Whole(stage.target)];
+    for (const NestStage& stage : list) ++writers[stages_.WholeOf(stage.target)];
     group_of_.resize(list.size());
     for (size_t i = list.size(); i-- > 0;) {
       group_of_[i] = i;
@@ -103,11 +96,11 @@ class Scheduler {
       }
       if (groups.size() != 1) continue;
       // What the group's tiles store, none of them may read.
-      if (Reads(list[i], Whole(list[*groups.begin()].target))) continue;
+      if (Reads(list[i], stages_.WholeOf(list[*groups.begin()].target))) continue;
       // Nothing that the stage reads may be stored before the group.
       bool is_stable = true;
       for (size_t k = i + 1; k < *groups.begin(); ++k) {
-        if (group_of_[k] == k && Reads(list[i], Whole(list[k].target))) is_stable = false;
+        if (group_of_[k] == k && Reads(list[i], stages_.WholeOf(list[k].target))) is_stable = false;
       }
       if (is_stable) group_of_[i] = *groups.begin();
     }
@@ -231,7 +224,7 @@ class Scheduler {
     for (const NestStage& stage : stages_.list) {
       if (std::find(members.begin(), members.end(), &stage) != members.end()) continue;
       for (size_t i = 0; i + 1 < members.size(); ++i) {
-        if (Reads(stage, Whole(members[i]->target))) return false;
+        if (Reads(stage, stages_.WholeOf(members[i]->target))) return false;
       }
     }
     return true;

@@ -547,6 +547,13 @@ absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage) {
   return reads;
 }
 
+ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
+  for (auto it = views.rbegin(); it != views.rend(); ++it) {
+    if (it->first == buffer) buffer = it->second;
+  }
+  return buffer;
+}
+
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
   RETURN_IF_ERROR(unroller.Add(function.body, ""));

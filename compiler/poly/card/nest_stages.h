@@ -48,8 +48,11 @@ absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage);
 struct NestStages {
   std::vector<NestStage> list;     // in an order in which they may run
   std::vector<ir::Buffer> locals;  // allocations of the nest
-  // Other shapes in which stages store locals: (shape, local).
+  // Other shapes in which stages store buffers: (shape, buffer).
   std::vector<std::pair<ir::Buffer, ir::Buffer>> views = {};
+
+  // The buffer of which another one is a shape, or a shape of a shape.
+  ir::Buffer WholeOf(ir::Buffer buffer) const;
 };
 
 // The stages of a function without scalar parameters. Where a later statement, or a later iteration, needs what an

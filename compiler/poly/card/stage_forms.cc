@@ -522,23 +522,16 @@ class PartJoiner {
     bool has_rows = false;
     for (size_t d = 0; d < *axis; ++d) has_rows = has_rows || !target->extents[d].IsInt(1);
     if (!has_rows || !target->extents[*axis].IsInt(end)) return std::nullopt;
-    // Nothing in between reads what is stored last now.
+    // Nothing in between reads what is stored last now, or stores it in another shape.
+    const ir::Buffer whole = stages_.WholeOf(target);
     for (size_t i = writers.front(); i <= writers.back(); ++i) {
-      if (Reads(stages_.list[i], target)) return std::nullopt;
+      const NestStage& stage = stages_.list[i];
+      if (stage.target != target && stages_.WholeOf(stage.target) == whole) return std::nullopt;
+      for (const ir::Buffer read : ReadsOf(stage)) {
+        if (stages_.WholeOf(read) == whole) return std::nullopt;
+      }
     }
     return axis;
-  }
-  // Also other shapes of it.
-  bool Reads(const NestStage& stage, ir::Buffer buffer) const {
-    const auto whole = [&](ir::Buffer b) {
-      for (auto it = stages_.views.rbegin(); it != stages_.views.rend(); ++it) {
-        if (it->first == b) b = it->second;
-      }
-      return b;
-    };
-    const auto reads = ReadsOf(stage);
-    return std::any_of(reads.begin(), reads.end(),
-                       [&](ir::Buffer b) { return whole(b) == whole(buffer); });
   }
 
   std::vector<ir::Var> NewAxes(const NestStage& stage) const {

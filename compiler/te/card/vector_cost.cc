@@ -458,7 +458,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   // The extents of what the output is stored to, all of it or a box.
   const Shape& StoredShape() const {
     const Shape& within = group_.output_.graph()->within;
-    return within.empty() ? group_.output_.shape() : within;
+    return within.size() == group_.output_.rank() ? within : group_.output_.shape();
   }
   void CountResult() {
     const Operand& result = group_.nodes_.result;
