@@ -1,5 +1,6 @@
 // Functions of loop IR without threads on the card: all values are those of the interpreter, on random nests and
 // machines. POLYNAO_RANDOM_CASES=2000 runs more of them, POLYNAO_SEED=7 the same ones again.
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -128,7 +129,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 11)) {
+    switch (random_.Pick(0, 13)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -211,6 +212,40 @@ class RandomNests {
                                               " == ", random_.Pick(0, shape[d] - 1), ", ",
                                               Element(t, at), " + ", Element(t, at), ", max(",
                                               Element(t, at), ", ", Zero(), "))")));
+        return y;
+      }
+      case 9: {  // one behind another, with a number in front perhaps
+        const int64_t front = random_.Pick(0, 1) * random_.Pick(1, 3), behind = t.shape[d];
+        shape[d] = front + 2 * behind;
+        const Tensor y = Output(shape, is_last);
+        const auto store = [&](int64_t begin, int64_t extent, const std::string& value) {
+          std::vector<std::string> to = at;
+          if (begin > 0) to[d] = StrCat(at[d], " + ", begin);
+          std::vector<int64_t> extents = shape;
+          extents[d] = extent;
+          StrAppend(&body_, Loops(extents, StrCat(Element(y, to), " = ", value)));
+        };
+        const std::string x = Element(t, at);
+        store(front, behind, x);
+        if (front > 0) store(0, front, Zero());
+        store(front + behind, behind, random_.OneIn(2) ? StrCat(x, " + ", x) : x);
+        return y;
+      }
+      case 10: {  // a dimension of two loops, in either order
+        const int64_t inner = random_.Pick(2, 3);
+        if (shape[d] % inner != 0) break;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> iterators = at, to = at, from = at;
+        std::vector<int64_t> extents = shape;
+        extents[d] /= inner;
+        iterators.insert(iterators.begin() + random_.Pick(0, rank), "r");
+        extents.insert(extents.begin() +
+                           (std::find(iterators.begin(), iterators.end(), "r") - iterators.begin()),
+                       inner);
+        to[d] = StrCat(at[d], " * ", inner, " + r");
+        from[d] = random_.OneIn(2) ? to[d] : StrCat("r * ", shape[d] / inner, " + ", at[d]);
+        StrAppend(&body_, Loops(iterators, std::vector<int64_t>(extents.size()), extents,
+                                StrCat(Element(y, to), " = ", Element(t, from))));
         return y;
       }
       case 5: {  // in place
@@ -431,6 +466,22 @@ TEST(UnscheduledNestsTest, IndicesOfSeveralLoops) {
       "  for (y, 0, 5) { for (x, 0, 6) { for (c, 0, 12) { Z[y, x, c] = Y[y, x, 11 - c] } } }\n}\n",
       OnCard());
   EXPECT_EQ(sums.notes.size(), 2);
+  // Of an allocation with a dimension of one element, which is dropped; and of one that is stored as a whole before.
+  MustAgree(
+      "func units(X: i32[1, 3, 8] in, Y: i32[1, 3, 8] out) {\n"
+      "  allocate T: i32[1, 3, 8]\n"
+      "  for (i, 0, 1) { for (j, 0, 3) { for (r, 0, 2) { for (k, 0, 4) {\n"
+      "    T[i, j, k * 2 + r] = X[i, j, r * 4 + k]\n  } } } }\n"
+      "  for (i, 0, 1) { for (j, 0, 3) { for (k, 0, 8) { Y[i, j, k] = T[i, j, k] + 1 } } }\n}\n",
+      OnCard());
+  MustAgree(
+      "func again(X: f32[40, 8] in, Y: f32[40, 8] out, Z: f32[40, 8] out) {\n"
+      "  allocate T: f32[40, 8]\n"
+      "  for (i, 0, 40) { for (j, 0, 8) { T[i, j] = X[i, j] * 2.0 } }\n"
+      "  for (i, 0, 40) { for (j, 0, 8) { Y[i, j] = T[i, j] } }\n"
+      "  for (i, 0, 40) { for (j, 0, 4) { for (r, 0, 2) { T[i, j * 2 + r] = X[i, j + 4 * r] } } }\n"
+      "  for (i, 0, 40) { for (j, 0, 8) { Z[i, j] = T[i, j] + 1.0 } }\n}\n",
+      OnCard());
   // Not all of a row, or not one element for each number: no such index.
   for (const char* index : {"y * 2 + r", "y * 3 + r + 1", "y * 3 - r + 2"}) {
     MustAgree(StrCat("func other(X: f32[5, 3, 8] in, Y: f32[16, 8]) {\n"

@@ -78,6 +78,13 @@ bool IsWhole(const NestStage& stage) {
   return true;
 }
 
+// Whether stages store the buffer in another shape, or it is one of another buffer.
+bool HasShapes(const NestStages& stages, ir::Buffer buffer) {
+  return std::any_of(stages.views.begin(), stages.views.end(), [&](const auto& view) {
+    return view.first == buffer || view.second == buffer;
+  });
+}
+
 class UnitDropper {
  public:
   UnitDropper(ir::Context& c, NestStages& stages) : c_(c), stages_(stages) {}
@@ -102,6 +109,13 @@ class UnitDropper {
         if (*e) *e = ir::Substitute(*e, by);
       }
       stage.target = without;
+    }
+    for (auto& [view, whole] : stages_.views) {
+      const auto it = without_.find(whole);
+      if (it == without_.end()) continue;
+      const bool is_local =
+          std::count(stages_.locals.begin(), stages_.locals.end(), it->second) > 0;
+      if (is_local) whole = it->second;
     }
   }
 
@@ -207,6 +221,7 @@ class AxisSplitter {
   bool IsLocalOfOneStage(ir::Buffer buffer) const {
     const auto is = [&](const NestStage& s) { return s.target == buffer; };
     return std::count(stages_.locals.begin(), stages_.locals.end(), buffer) > 0 &&
+           !HasShapes(stages_, buffer) &&
            std::count_if(stages_.list.begin(), stages_.list.end(), is) == 1;
   }
 
@@ -618,6 +633,7 @@ void NameVersions(ir::Context& c, NestStages& stages) {
       return names.at(stages.list[i].name) == 1 && IsWhole(stages.list[i]);
     });
     if (!are_whole || writers.size() < 2 || writers.size() > kMostVersions) continue;
+    if (HasShapes(stages, target)) continue;
     const bool is_local = std::count(stages.locals.begin(), stages.locals.end(), target) > 0;
     if (are_read_first.contains(target) && !is_local) continue;
     const std::vector<int64_t> none(target->extents.size());
@@ -641,7 +657,7 @@ void ShrinkLocals(ir::Context& c, NestStages& stages) {
   for (ir::Buffer& local : stages.locals) {
     const auto is_writer = [&](const NestStage& stage) { return stage.target == local; };
     const auto writer = std::find_if(stages.list.begin(), stages.list.end(), is_writer);
-    if (writer == stages.list.end() ||
+    if (writer == stages.list.end() || HasShapes(stages, local) ||
         std::count_if(stages.list.begin(), stages.list.end(), is_writer) != 1) {
       continue;
     }
