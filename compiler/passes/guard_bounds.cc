@@ -1,5 +1,6 @@
 #include "compiler/passes/guard_bounds.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
   for (const GuardedLoop& loop : nest.loops) {
     if (loop.extent.IsInt(1)) only_values[loop.loop.var()] = loop.min;
   }
+  std::vector<bool> depend(nest.loops.size());  // loops whose bounds depend on others of the nest
   Expr some_outside = c.Bool(nest.is_diagonal);
   for (size_t g = 0; g < nest.guards.size(); ++g) {
     const Guard& guard = nest.guards[g];
@@ -69,14 +71,18 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
       continue;
     }
     std::vector<std::pair<Expr, bool>> bounds;  // each with whether it is a lower one
-    size_t at = 0;
-    while (at < nest.loops.size() && nest.loops[at].loop.var() != guard.vars[0]) ++at;
+    // The innermost of its loops: its bounds depend on the others, as those of a triangle.
+    size_t at = nest.loops.size() - 1;
+    while (std::find(guard.vars.begin(), guard.vars.end(), nest.loops[at].loop.var()) ==
+           guard.vars.end()) {
+      --at;
+    }
     const Var var = nest.loops[at].loop.var();
+    const bool depends = guard.vars.size() > 1;
     for (const LinearForm& form : guard.forms) {
       const int64_t k = form.CoefficientOf(var);
       LinearForm rest = form;
-      const bool is_linear =
-          guard.vars.size() == 1 && k != 0 && rest.AddTerm(var, -k) && !UsesVar(rest, var);
+      const bool is_linear = k != 0 && rest.AddTerm(var, -k) && !UsesVar(rest, var);
       const std::optional<Expr> bound = is_linear ? BoundOn(c, var, form, k) : std::nullopt;
       if (bound) bounds.emplace_back(*bound, k > 0);
     }
@@ -85,22 +91,34 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
       continue;
     }
     result.in_bounds[g] = true;
+    if (depends) {
+      depend[at] = true;
+      some_outside = c.Bool(true);
+    }
     const GuardedLoop& old = nest.loops[at];
     const Expr old_end = old.min + old.extent;
     for (const auto& [bound, is_lower] : bounds) {
       GuardedLoop& loop = result.loops[at];
       if (is_lower) {
         loop.min = analyzer.Simplify(ir::Max(loop.min, bound));
-        some_outside = ir::Or(some_outside, old.min < bound);
+        if (!depends) some_outside = ir::Or(some_outside, old.min < bound);
       } else {
         ends[at] = analyzer.Simplify(ir::Min(ends[at], bound));
-        some_outside = ir::Or(some_outside, bound < old_end);
+        if (!depends) some_outside = ir::Or(some_outside, bound < old_end);
       }
     }
   }
   for (size_t k = 0; k < nest.loops.size(); ++k) {
-    const Expr extent = analyzer.Simplify(ends[k] - result.loops[k].min);
+    Expr extent = analyzer.Simplify(ends[k] - result.loops[k].min);
+    // What depends on loops of the nest is no condition around it.
+    if (depend[k] && !analyzer.CanProve(ConstantLike(extent, 0) <= extent)) {
+      extent = ir::Max(extent, ConstantLike(extent, 0));
+    }
     result.loops[k].extent = extent;
+    if (depend[k]) {
+      result.may_be_empty.push_back(false);
+      continue;
+    }
     // A loop that could be empty before may be empty now.
     result.may_be_empty.push_back(extent != nest.loops[k].extent &&
                                   !analyzer.CanProve(ConstantLike(extent, 0) < extent));

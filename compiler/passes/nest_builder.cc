@@ -323,7 +323,12 @@ std::vector<Stmt> NestBuilder::Copies(const Task& task, const BufferPlan* target
     }
   }
   const int64_t lanes = at < loops.size() ? target->layout->lanes : 1;
-  if (at == loops.size() || !loops[at].min.IsInt(0) ||
+  // Bounds that depend on other loops of the nest are no conditions around it.
+  bool depends = false;
+  for (const GuardedLoop& loop : loops) {
+    depends = depends || (at < loops.size() && ir::UsesVar(loops[at].extent, loop.loop.var()));
+  }
+  if (at == loops.size() || depends || !loops[at].min.IsInt(0) ||
       !nest.loops[at].extent.Is(ExprKind::kIntImm) ||
       !analyzer_.CanProve(ir::Eq(channel->base % lanes, ConstantLike(channel->base, 0)))) {
     return {mark(copy_around(loops))};

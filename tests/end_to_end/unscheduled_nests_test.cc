@@ -129,7 +129,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 13)) {
+    switch (random_.Pick(0, 14)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -246,6 +246,22 @@ class RandomNests {
         from[d] = random_.OneIn(2) ? to[d] : StrCat("r * ", shape[d] / inner, " + ", at[d]);
         StrAppend(&body_, Loops(iterators, std::vector<int64_t>(extents.size()), extents,
                                 StrCat(Element(y, to), " = ", Element(t, from))));
+        return y;
+      }
+      case 11: {  // a triangle or a band of two dimensions
+        if (rank < 2) break;
+        const size_t other = (d + random_.Pick(1, rank - 1)) % rank;
+        const Tensor y = Output(shape, is_last);
+        const std::string sum =
+            StrCat(at[other], random_.OneIn(4) ? " * 2" : "", " + ", random_.Pick(-3, 3));
+        std::string condition = random_.OneIn(3)
+                                    ? StrCat(at[d], " + ", sum, " < ", shape[d])
+                                    : StrCat(at[d], random_.OneIn(2) ? " <= " : " < ", sum);
+        if (random_.OneIn(3)) condition = StrCat(condition, " && ", sum, " <= ", at[d], " + 3");
+        const std::string x = Element(t, at);
+        const std::string value = random_.OneIn(2) ? x : StrCat(x, " + ", x);
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = select(", condition, ", ", value,
+                                              ", ", Zero(), ")")));
         return y;
       }
       case 5: {  // in place
@@ -448,6 +464,39 @@ TEST(UnscheduledNestsTest, PartsOfRowsAreJoined) {
       "  for (i, 0, 40) { for (j, 0, 5) { Y[i, j + 5] = Y[i, j] - 1.0 } }\n}\n",
       OnCard());
   EXPECT_THAT(reads.notes, ElementsAre("S0 -> Y", "S1 -> Y"));
+}
+
+// Rows of a triangle have margins of their own; what is computed there is computed of all elements, which must exist.
+TEST(UnscheduledNestsTest, MarginsOfTriangles) {
+  const auto run = [](const std::string& condition, const std::string& value) {
+    return MustAgree(StrCat("func triangle(X: f32[9, 70, 128] in, Y: f32[9, 70, 128] out) {\n"
+                            "  for (h, 0, 9) { for (i, 0, 70) { for (j, 0, 128) {\n"
+                            "    Y[h, i, j] = select(",
+                            condition, ", ", value, ", -10000.0)\n  } } }\n}\n"),
+                     OnCard());
+  };
+  for (const char* condition : {"j <= i", "j < i", "i < j", "i - 3 <= j && j < i + 2",
+                                "i + j < 100", "2 * j <= i", "h + j <= i && 5 <= j"}) {
+    EXPECT_THAT(run(condition, "X[h, i, j]").notes, ElementsAre("S0 -> Y")) << condition;
+    EXPECT_THAT(run(condition, "X[h, i, j] * 0.125").notes, ElementsAre("S0.inside S0 -> Y"));
+  }
+  // These elements do not all exist.
+  EXPECT_THAT(run("j <= i", "X[h, i, i - j] * 0.125").notes,
+              testing::Contains(HasSubstr("scalar unit")));
+  // Causal attention is one group.
+  const NestReport attention = MustAgree(
+      "func attention(S: f32[4, 64, 64] in, V: f16[4, 64, 64] in, O: f32[4, 64, 64] out) {\n"
+      "  allocate T: f32[4, 64, 64]\n  allocate M: f32[4, 64]\n  allocate P: f32[4, 64, 64]\n"
+      "  for (h, 0, 4) { for (i, 0, 64) { for (j, 0, 64) {\n"
+      "    T[h, i, j] = select(j <= i, S[h, i, j] * 0.125, -10000.0)\n  } } }\n"
+      "  for (h, 0, 4) { for (i, 0, 64) {\n    M[h, i] = T[h, i, 0]\n"
+      "    for (j, 0, 64) { M[h, i] = max(M[h, i], T[h, i, j]) }\n"
+      "    for (j, 0, 64) { P[h, i, j] = exp(T[h, i, j] - M[h, i]) }\n  } }\n"
+      "  for (h, 0, 4) { for (i, 0, 64) { for (k, 0, 64) {\n    O[h, i, k] = 0.0\n"
+      "    for (j, 0, 64) { O[h, i, k] = O[h, i, k] + f32(f16(P[h, i, j])) * f32(V[h, k, j]) }\n"
+      "  } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_EQ(attention.notes.size(), 1);
 }
 
 // An index of several loops is a number in mixed radix: pixels that come out of channels, and go back into them.

@@ -85,6 +85,35 @@ bool HasShapes(const NestStages& stages, ir::Buffer buffer) {
   });
 }
 
+// Whether all that `e` loads exists for all elements of the stage: indices are sums of axes. Divisions by an integer
+// aside, it has a value then.
+bool IsDefined(Expr e, const NestStage& stage) {
+  bool is_defined = true;
+  ir::ForEachExpr(e, [&](Expr part) {
+    const bool divides = part.Is(ExprKind::kDiv) || part.Is(ExprKind::kMod);
+    if (divides && !ir::IsFloat(part.type()) && !part.operand(1).IsConst()) is_defined = false;
+    if (!part.Is(ExprKind::kLoad)) return;
+    const ir::Buffer buffer(part.buffer());
+    for (size_t d = 0; d < part.operands().size(); ++d) {
+      const arith::LinearForm form = arith::Decompose(part.operand(d));
+      int64_t least = form.constant(), most = least;
+      for (const arith::LinearForm::Term& term : form.terms()) {
+        const auto axis = std::find(stage.axes.begin(), stage.axes.end(), term.atom);
+        if (axis == stage.axes.end()) {
+          is_defined = false;
+          return;
+        }
+        const int64_t reach = term.coefficient * (stage.extents[axis - stage.axes.begin()] - 1);
+        (reach < 0 ? least : most) += reach;
+      }
+      const Expr extent = buffer->extents[d];
+      const bool exists = least >= 0 && extent.Is(ExprKind::kIntImm) && most < extent.int_value();
+      is_defined = is_defined && exists;
+    }
+  });
+  return is_defined;
+}
+
 class UnitDropper {
  public:
   UnitDropper(ir::Context& c, NestStages& stages) : c_(c), stages_(stages) {}
@@ -686,8 +715,12 @@ void TakeMarginsOff(ir::Context& c, NestStages& stages) {
     const bool has_margins = !stage.reduction && value && value.Is(ExprKind::kSelect) &&
                              !value.operand(1).Is(ExprKind::kLoad) && !value.operand(1).IsConst() &&
                              value.operand(2).IsConst();
-    const auto inside =
+    auto inside =
         has_margins ? InsideOf(value.operand(0), stage.axes, stage.extents) : std::nullopt;
+    if (has_margins && !inside && IsDefined(value.operand(1), stage)) {
+      inside.emplace();
+      for (const int64_t extent : stage.extents) inside->push_back({0, extent});
+    }
     const bool is_empty = inside && std::any_of(inside->begin(), inside->end(),
                                                 [](const Bound& b) { return b.extent <= 0; });
     if (is_empty) stage.value = value.operand(2);

@@ -34,7 +34,7 @@ void ShrinkLocals(ir::Context& c, NestStages& stages);
 void SplitAxes(ir::Context& c, NestStages& stages);
 
 // A stage with margins, select(inside, e, number), as a stage of the inner elements alone, for a tensor of their own,
-// and one that copies them.
+// and one that copies them. Of a condition that leaves no box, j <= i, all elements are computed, if they exist.
 //
 //   T[x] = select(1 <= x && x < 9, A[x - 1] + A[x], 0)   -->   T.inside[x] = A[x] + A[x + 1]   x in [0, 8)
 //                                                              T[x] = select(1 <= x && x < 9, T.inside[x - 1], 0)
