@@ -109,18 +109,10 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
     }
   }
   for (size_t k = 0; k < nest.loops.size(); ++k) {
-    Expr extent = analyzer.Simplify(ends[k] - result.loops[k].min);
-    // What depends on loops of the nest is no condition around it.
-    if (depend[k] && !analyzer.CanProve(ConstantLike(extent, 0) <= extent)) {
-      extent = ir::Max(extent, ConstantLike(extent, 0));
-    }
+    const Expr extent = analyzer.Simplify(ends[k] - result.loops[k].min);
     result.loops[k].extent = extent;
-    if (depend[k]) {
-      result.may_be_empty.push_back(false);
-      continue;
-    }
-    // A loop that could be empty before may be empty now.
-    result.may_be_empty.push_back(extent != nest.loops[k].extent &&
+    // A loop that could be empty before may be empty now. What depends on loops of the nest is no condition around it.
+    result.may_be_empty.push_back(extent != nest.loops[k].extent && !depend[k] &&
                                   !analyzer.CanProve(ConstantLike(extent, 0) < extent));
   }
   result.some_outside = analyzer.Simplify(some_outside);

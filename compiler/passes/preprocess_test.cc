@@ -494,6 +494,22 @@ TEST(PreprocessTest, GuardsOfCopiesBecomeBounds) {
   }
 }
 
+// Guards of two loops bound the inner one: rows of triangles.
+TEST(PreprocessTest, GuardsOfTwoLoopsBoundTheInnerOne) {
+  for (const auto& [guard, loop] : std::vector<std::pair<std::string, std::string>>{
+           {"j <= i", "for (j, 0, i + 1) {"},
+           {"i < j", "for (j, i + 1, 7 - i) {"},
+           {"i + j < 5", "for (j, 0, 5 - i) {"},
+           {"j <= i && i <= j + 2", "for (j, max(i - 2, 0), i - max(i - 2, 0) + 1) {"},
+           {"i * j < 5", "if (i * j < 5) {"}}) {
+    const std::string text =
+        After(Complex(StrCat("pragma \"memcpy\" { for (i, 0, 8) { for (j, 0, 8) { if (", guard,
+                             ") { C[i + j] = A[i + j + t] } } } }")));
+    EXPECT_THAT(text, HasSubstr(loop)) << guard;
+    EXPECT_THAT(text, HasSubstr("for (i, 0, 8) {")) << guard;
+  }
+}
+
 // The loop around stays one loop: bounds are computed when it runs.
 TEST(PreprocessTest, LoopPartitionLeavesBoundsAlone) {
   const std::string text =

@@ -480,6 +480,12 @@ TEST(UnscheduledNestsTest, MarginsOfTriangles) {
     EXPECT_THAT(run(condition, "X[h, i, j]").notes, ElementsAre("S0 -> Y")) << condition;
     EXPECT_THAT(run(condition, "X[h, i, j] * 0.125").notes, ElementsAre("S0.inside S0 -> Y"));
   }
+  // Behind the last column a row has no place to begin.
+  MustAgree(
+      "func behind(X: f32[200, 128] in, Y: f32[200, 128] out) {\n"
+      "  for (i, 0, 200) { for (j, 0, 128) {\n"
+      "    Y[i, j] = select(i < j, X[i, j], -1.0)\n  } }\n}\n",
+      OnCard());
   // These elements do not all exist.
   EXPECT_THAT(run("j <= i", "X[h, i, i - j] * 0.125").notes,
               testing::Contains(HasSubstr("scalar unit")));
