@@ -2,8 +2,6 @@
 #ifndef COMPILER_POLY_CARD_STAGE_FORMS_H_
 #define COMPILER_POLY_CARD_STAGE_FORMS_H_
 
-#include <functional>
-
 #include "compiler/ir/ir.h"
 #include "compiler/poly/card/nest_stages.h"
 
@@ -44,14 +42,6 @@ void TakeMarginsOff(ir::Context& c, NestStages& stages);
 //
 //   T[e, i] = select(e == 0, A[i] + B[i], A[i])   e in [0, 9)   -->   T[0, i] = A[i] + B[i]   T[e, i] = A[i]  e in [1, 9)
 void UnrollPlaces(ir::Context& c, NestStages& stages);
-
-// Stages that store the parts of one tensor along an axis, of which neither stands in one piece, compute them on chip,
-// and one stage stores whole rows of their sum. `adds`: types of which the card adds elements; of others parts stay.
-// Returns whether there were any.
-//
-//   Y[i, c] = A[i, c]   c in [0, 64)   Y[i, 64 + c] = B[i, c]   c in [0, 96)
-//     -->  Y.0[i, c] = select(c < 64, A[i, c], -0)   Y.1[i, c] = select(64 <= c, B[i, c - 64], -0)   Y = Y.0 + Y.1
-bool JoinParts(ir::Context& c, NestStages& stages, const std::function<bool(ir::Type)>& adds);
 
 }  // namespace polynao::poly
 
