@@ -71,18 +71,19 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
       continue;
     }
     std::vector<std::pair<Expr, bool>> bounds;  // each with whether it is a lower one
-    // The innermost of its loops: its bounds depend on the others, as those of a triangle.
+    // The innermost of its loops: its bounds depend on the others, as those of a triangle. In copies several loops are
+    // pieces of one row, of which partitions leave a whole one and a rest.
     size_t at = nest.loops.size() - 1;
     while (std::find(guard.vars.begin(), guard.vars.end(), nest.loops[at].loop.var()) ==
            guard.vars.end()) {
       --at;
     }
     const Var var = nest.loops[at].loop.var();
-    const bool depends = guard.vars.size() > 1;
+    const bool depends = guard.vars.size() > 1, may_depend = !depends || nest.IsPad();
     for (const LinearForm& form : guard.forms) {
       const int64_t k = form.CoefficientOf(var);
       LinearForm rest = form;
-      const bool is_linear = k != 0 && rest.AddTerm(var, -k) && !UsesVar(rest, var);
+      const bool is_linear = may_depend && k != 0 && rest.AddTerm(var, -k) && !UsesVar(rest, var);
       const std::optional<Expr> bound = is_linear ? BoundOn(c, var, form, k) : std::nullopt;
       if (bound) bounds.emplace_back(*bound, k > 0);
     }

@@ -494,20 +494,28 @@ TEST(PreprocessTest, GuardsOfCopiesBecomeBounds) {
   }
 }
 
-// Guards of two loops bound the inner one: rows of triangles.
-TEST(PreprocessTest, GuardsOfTwoLoopsBoundTheInnerOne) {
-  for (const auto& [guard, loop] : std::vector<std::pair<std::string, std::string>>{
+// Conditions of padding on two loops bound the inner one: rows of triangles. Those of copies stay: two loops may be one
+// row in pieces.
+TEST(PreprocessTest, ConditionsOfTwoLoopsBoundTheInnerOne) {
+  const auto padded = [](const std::string& inside) {
+    return After(Complex(StrCat(
+        "allocate P: i32[8, 8] @nmem pragma \"pad\" { for (i, 0, 8) { for (j, 0, 8) { P[i, j] = "
+        "select(",
+        inside, ", A[i + j + t], 0) } } } C[t] = P[t, t]")));
+  };
+  for (const auto& [inside, loop] : std::vector<std::pair<std::string, std::string>>{
            {"j <= i", "for (j, 0, i + 1) {"},
            {"i < j", "for (j, i + 1, 7 - i) {"},
            {"i + j < 5", "for (j, 0, 5 - i) {"},
            {"j <= i && i <= j + 2", "for (j, max(i - 2, 0), i - max(i - 2, 0) + 1) {"},
            {"i * j < 5", "if (i * j < 5) {"}}) {
-    const std::string text =
-        After(Complex(StrCat("pragma \"memcpy\" { for (i, 0, 8) { for (j, 0, 8) { if (", guard,
-                             ") { C[i + j] = A[i + j + t] } } } }")));
-    EXPECT_THAT(text, HasSubstr(loop)) << guard;
-    EXPECT_THAT(text, HasSubstr("for (i, 0, 8) {")) << guard;
+    EXPECT_THAT(padded(inside), HasSubstr(loop)) << inside;
+    EXPECT_THAT(padded(inside), HasSubstr("for (i, 0, 8) {")) << inside;
   }
+  const std::string copy =
+      After(Complex("pragma \"memcpy\" { for (i, 0, 3) { for (j, 0, 8) { if (i * 8 + j < 20) { "
+                    "C[i * 8 + j] = A[i * 8 + j] } } } }"));
+  EXPECT_THAT(copy, HasSubstr("if (i * 8 + j < 20) {"));
 }
 
 // The loop around stays one loop: bounds are computed when it runs.
