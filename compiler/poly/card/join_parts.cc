@@ -72,9 +72,11 @@ class PartJoiner {
       if (begin != end || next <= begin) return std::nullopt;
       end = next;
     }
+    // Parts along an outer axis have rows of their own.
     bool has_rows = false;
     for (size_t d = 0; d < *axis; ++d) has_rows = has_rows || !target->extents[d].IsInt(1);
-    if (!has_rows || !target->extents[*axis].IsInt(end)) return std::nullopt;
+    const bool is_last = *axis + 1 == target->extents.size();
+    if (!has_rows || !is_last || !target->extents[*axis].IsInt(end)) return std::nullopt;
     // Nothing in between reads what is stored last now, or stores it in another shape.
     const ir::Buffer whole = stages_.WholeOf(target);
     for (size_t i = writers.front(); i <= writers.back(); ++i) {

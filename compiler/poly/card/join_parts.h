@@ -9,7 +9,7 @@
 
 namespace polynao::poly {
 
-// Stages that store the parts of one tensor along an axis, of which neither stands in one piece, compute them on chip,
+// Stages that store the parts of one tensor along the last axis compute them on chip,
 // and one stage stores whole rows of their sum. `adds`: types of which the card adds elements; of others parts stay.
 // Returns whether there were any.
 //
