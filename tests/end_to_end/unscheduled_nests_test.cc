@@ -5,6 +5,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -503,6 +504,37 @@ TEST(UnscheduledNestsTest, MarginsOfTriangles) {
       "  } } }\n}\n",
       OnCard("mlu370"));
   EXPECT_EQ(attention.notes.size(), 1);
+}
+
+// An input that several copies in one expression read may make a schedule impossible: another one is taken. (The
+// transformations of a Winograd convolution.)
+TEST(UnscheduledNestsTest, SumsOfPaddedPartsBeforeProducts) {
+  std::string locals, body;
+  const auto transform = [&](const std::string& to, const std::string& from, int64_t columns) {
+    const std::string loops =
+        StrCat("  for (i, 0, 4) { for (j, 0, 4) { for (k, 0, 3) { for (l, 0, ", columns, ") { ");
+    const std::string type = StrCat(": f32[4, 4, 3, ", columns, "]\n");
+    std::vector<std::string> parts;
+    const auto element = [&](int64_t row) { return StrCat(from, "[i, ", row, ", k, l]"); };
+    for (const auto& [first, sign, second] : std::vector<std::tuple<int64_t, std::string, int64_t>>{
+             {0, " * -1.0", 2}, {1, "", 2}, {1, " * -1.0", 2}, {1, " * -1.0", 3}}) {
+      const size_t row = parts.size();
+      parts.push_back(StrCat(to, row, "[i, j, k, l]"));
+      StrAppend(&locals, "  allocate ", to, row, type);
+      StrAppend(&body, loops, parts.back(), " = select(", row, " <= j && j < ", row + 1, ", ",
+                element(first), sign, " + ", element(second), ", -0.0) } } } }\n");
+    }
+    StrAppend(&locals, "  allocate ", to, type);
+    StrAppend(&body, loops, to, "[i, j, k, l] = ", absl::StrJoin(parts, " + "), " } } } }\n");
+  };
+  transform("D", "A", 9), transform("G", "F", 5);
+  MustAgree(StrCat("func winograd(A: f32[4, 4, 3, 9] in, F: f32[4, 4, 3, 5] in, "
+                   "Y: f32[4, 4, 5, 9] out) {\n",
+                   locals, body,
+                   "  for (i, 0, 4) { for (j, 0, 4) { for (o, 0, 5) { for (l, 0, 9) {\n"
+                   "    Y[i, j, o, l] = 0.0\n    for (k, 0, 3) { Y[i, j, o, l] = Y[i, j, o, l] + "
+                   "G[i, j, k, o] * D[i, j, k, l] }\n  } } } }\n}\n"),
+            OnCard("mlu370"));
 }
 
 // An index of several loops is a number in mixed radix: pixels that come out of channels, and go back into them.

@@ -182,7 +182,6 @@ int64_t ConvolutionNest::First(int d) const {
 bool ConvolutionNest::ReadsMostOfImage() const {
   int64_t all = 1, read = 1;
   for (size_t i = 0; i < windows.size(); ++i) {
-    if (windows[i] < 0) continue;
     if (ImageExtent(windows[i]) > 2 * Reach(i)) return false;
     all *= ImageExtent(windows[i]);
     read *= Reach(i);

@@ -536,6 +536,13 @@ class Unroller {
 
 }  // namespace
 
+bool IsWhole(const NestStage& stage) {
+  for (size_t d = 0; d < stage.axes.size(); ++d) {
+    if (stage.low[d] != 0 || !stage.target->extents[d].IsInt(stage.extents[d])) return false;
+  }
+  return true;
+}
+
 absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage) {
   absl::flat_hash_set<ir::Buffer> reads;
   for (Expr e : {stage.value, stage.element}) {

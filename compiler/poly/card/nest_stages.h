@@ -42,6 +42,9 @@ struct NestStage {
   ir::Expr element = {};
 };
 
+// Whether it stores all of its target.
+bool IsWhole(const NestStage& stage);
+
 // The buffers that a stage reads.
 absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage);
 

@@ -70,14 +70,6 @@ Expr Reading(Expr e, ir::Buffer from, ir::Buffer to, const std::vector<int64_t>&
   return e.context().Load(to, operands);
 }
 
-// Whether it stores all of its target.
-bool IsWhole(const NestStage& stage) {
-  for (size_t d = 0; d < stage.axes.size(); ++d) {
-    if (stage.low[d] != 0 || !stage.target->extents[d].IsInt(stage.extents[d])) return false;
-  }
-  return true;
-}
-
 // Whether stages store the buffer in another shape, or it is one of another buffer.
 bool HasShapes(const NestStages& stages, ir::Buffer buffer) {
   return std::any_of(stages.views.begin(), stages.views.end(), [&](const auto& view) {

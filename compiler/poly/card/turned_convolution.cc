@@ -40,15 +40,11 @@ class Turner {
     // What stands as the sums want it is not copied.
     image_in_place_ = ImageInPlace();
     if (image_in_place_) image_buffer_ = *image_in_place_;
-    std::optional<ir::Buffer> filters_in_place = FiltersInPlace();
-    if (filters_in_place) filters_ = *filters_in_place;
     std::vector<int64_t> batch(n_.batch.size());
     const bool has_groups = n_.HasGroups();
     const bool has_whole = has_whole_image_ && n_.IsOneImage() && !image_in_place_;
     const bool is_image_there = has_whole && StandsThere(Image(batch), image_buffer_);
-    if (!has_groups && !filters_in_place && StandsThere(Filters(batch), filters_)) {
-      filters_in_place = filters_;
-    }
+    const bool has_filters = !has_groups && StandsThere(Filters(batch), filters_);
     std::vector<NestStage> sums;
     if (n_.margins != nullptr) sums.push_back(Margins());
     sums.push_back(Sums(n_.margins == nullptr ? image_buffer_ : sums[0].target));
@@ -58,11 +54,11 @@ class Turner {
     const std::optional<ir::Buffer> results_in_place = ResultsInPlace();
     if (results_in_place) sums.back().target = *results_in_place;
     const bool has_image = image_in_place_ || is_image_there;
-    const bool is_in_place = has_image && filters_in_place && results_in_place;
+    const bool is_in_place = has_image && has_filters && results_in_place;
     if (is_in_place && sums.size() == 1) return {};
     while (true) {
       const bool needs_filters = has_groups || result_.groups.empty();
-      if (needs_filters && !filters_in_place) result_.groups.push_back({Filters(batch)});
+      if (needs_filters && !has_filters) result_.groups.push_back({Filters(batch)});
       if (!has_image) result_.groups.push_back({Image(batch)});
       result_.groups.push_back(sums);
       if (!results_in_place) result_.groups.push_back({Results(sums.back(), batch)});
@@ -258,34 +254,6 @@ class Turner {
     const ConvolutionNest::Dimension& depth = n_.dimensions[n_.depth[0]];
     if (depth.axis >= 0 || depth.dilation != 1) return std::nullopt;
     return InOrder(image, {n_.Window(0), n_.Window(1), n_.depth[0]});
-  }
-  // The filters where they stand, if they are not of groups, and in the order of the sums' loops.
-  std::optional<ir::Buffer> FiltersInPlace() {
-    const ir::Buffer filters(n_.weights_load.buffer());
-    const bool has_groups = n_.HasGroups();
-    if (has_groups || n_.channels.size() != 1 || n_.depth.size() != 1 || IsComputed(filters)) {
-      return std::nullopt;
-    }
-    std::vector<Expr> order = {stage_.axes[n_.channels[0]]};
-    for (const int d : {n_.Window(0), n_.Window(1), n_.depth[0]}) {
-      if (d < 0 || n_.dimensions[d].range < 0) return std::nullopt;
-      const NestStage::ReduceRange& range = stage_.ranges[n_.dimensions[d].range];
-      if (range.min != 0) return std::nullopt;
-      order.push_back(range.var);
-    }
-    const absl::Span<const Expr> indices = n_.weights_load.operands();
-    if (!std::equal(indices.begin(), indices.end(), order.begin(), order.end())) {
-      return std::nullopt;
-    }
-    return filters;
-  }
-  // Whether a stage stores all of its target.
-  static bool IsWhole(const NestStage& stage) {
-    for (size_t a = 0; a < stage.axes.size(); ++a) {
-      const bool is_whole = stage.low[a] == 0 && stage.target->extents[a].IsInt(stage.extents[a]);
-      if (!is_whole) return false;
-    }
-    return true;
   }
   const NestStage& Last() const { return result_.has_after ? *after_.back() : stage_; }
   // Whether a copy has a whole buffer's elements in their order: then `buffer`, its target, becomes a view of that.
@@ -491,8 +459,8 @@ class Turner {
   const NestStage& stage_;
   const std::vector<const NestStage*>&before_, &after_;
   ir::Context& c_;
-  bool has_whole_image_ =
-      false;  // the image's copy has all rows and columns, not those alone that windows reach
+  // The image's copy has all rows and columns, not those alone that windows reach.
+  bool has_whole_image_ = false;
   // Of the copies and the sums, and other shapes of these in which stages store and read.
   ir::Buffer image_buffer_, filters_, image_view_, filters_view_, sums_view_;
   std::optional<ir::Buffer> image_in_place_;

@@ -476,6 +476,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
       if (moves && group_.Turns(t_) > 1) s[part].DoubleBuffer();
     }
   }
+  RETURN_IF_ERROR(s.status());
   const Loops loops = ShareOutput(s[shared_], !t_.smem);
   for (size_t i = 0; i < list_.size(); ++i) {
     if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, loops.around, loops.core);
