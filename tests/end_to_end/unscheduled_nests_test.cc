@@ -130,7 +130,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 14)) {
+    switch (random_.Pick(0, 17)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -263,6 +263,47 @@ class RandomNests {
         const std::string value = random_.OneIn(2) ? x : StrCat(x, " + ", x);
         StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = select(", condition, ", ", value,
                                               ", ", Zero(), ")")));
+        return y;
+      }
+      case 15: {  // windows of a dimension, under conditions on loops
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> iterators = at, from = at;
+        iterators.push_back("w");
+        std::vector<int64_t> extents = shape;
+        extents.push_back(random_.Pick(1, 3));
+        const std::string place = StrCat(at[d], random_.OneIn(3) ? " - w + 1" : " + w - 1");
+        from[d] = place;
+        const std::string x = Element(t, from), own = Element(y, at);
+        const bool is_max = random_.OneIn(2);
+        const std::string e = random_.OneIn(2) ? x : StrCat(x, " * ", x);
+        StrAppend(&body_, Loops(shape, StrCat(own, " = ", Element(t, at))));
+        StrAppend(&body_, Loops(iterators, std::vector<int64_t>(extents.size()), extents,
+                                StrCat("if (", place, " >= 0 && ", place, " < ", shape[d], ") { ",
+                                       own, " = ", is_max ? "max(" : "", own, is_max ? ", " : " + ",
+                                       e, is_max ? ")" : "", " }")));
+        return y;
+      }
+      case 16: {  // stores under conditions on data
+        const Tensor y = Output(shape, is_last);
+        const std::string x = Element(t, at), own = Element(y, at);
+        const std::string condition = StrCat("if (", x, " < ", Zero(), ") { ", own, " = ");
+        if (random_.OneIn(2)) {
+          StrAppend(&body_, Loops(shape, StrCat(condition, x, " } else { ", own, " = ", x, " + ", x,
+                                                " }")));
+        } else {
+          StrAppend(&body_, Loops(shape, StrCat(own, " = ", x)));
+          const std::string value = random_.OneIn(2) ? Zero() : StrCat(own, " + ", x);
+          StrAppend(&body_, Loops(shape, StrCat(condition, value, " }")));
+        }
+        return y;
+      }
+      case 17: {  // integer operations by numbers
+        if (type_ != "i32") break;
+        const Tensor y = Output(shape, is_last);
+        const std::string operation = random_.Of<std::string>(
+            {" / 10", " % 7", " / 4096", " % 64", " >> 5", " >> 24", " << 3", " & 15"});
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = (", Element(t, at), operation,
+                                              ") + ", Element(t, at))));
         return y;
       }
       case 5: {  // in place
@@ -576,6 +617,94 @@ TEST(UnscheduledNestsTest, IndicesOfSeveralLoops) {
                      index, ", c] = X[y, r, c]\n  } } }\n}\n"),
               OnCard());
   }
+}
+
+// Reductions under conditions take in what changes nothing elsewhere: windows at the edges of an image, of a maximum,
+// of a product and of computed elements; half of a matrix; windows that run backwards.
+TEST(UnscheduledNestsTest, ReductionsUnderConditions) {
+  const char* const around = "y + i >= 1 && y + i < 15 && x + j >= 1 && x + j < 13";
+  const auto image = [&](const std::string& type, const std::string& sum, const std::string& begin,
+                         const std::string& update) {
+    const std::string text =
+        StrCat("func image(X: ", type, "[14, 12, 64] in, W: ", type, "[3, 3, 64] in, F: ", type,
+               "[3, 3, 64, 64] in, Y: ", sum, "[14, 12, 64] out) {\n",
+               "  for (y, 0, 14) { for (x, 0, 12) { for (c, 0, 64) {\n    Y[y, x, c] = ", begin,
+               "\n", "    for (i, 0, 3) { for (j, 0, 3) { if (", around, ") {\n      ", update,
+               "\n    } } }\n  } } }\n}\n");
+    return absl::StrReplaceAll(text, {{"at", "X[y + i - 1, x + j - 1, c]"}, {"own", "Y[y, x, c]"}});
+  };
+  const auto must_be_fast = [&](const std::string& text, int64_t cycles) {
+    const NestReport report = MustAgree(text, OnCard("mlu370"));
+    EXPECT_THAT(report.notes, testing::Not(testing::Contains(HasSubstr("scalar unit")))) << text;
+    EXPECT_LT(report.cycles, cycles) << text;
+  };
+  must_be_fast(image("f16", "f16", "f16(-65504.0)", "own = max(own, at)"), 4000);
+  must_be_fast(image("i32", "i32", "2147483647", "own = min(own, at + 1)"), 6000);
+  must_be_fast(image("f32", "f32", "1.5", "own = own + at * at"), 6000);
+  must_be_fast(image("f32", "f32", "0.0", "own = own + at * W[i, j, c]"), 6000);
+  const char* const product =
+      "for (k, 0, 64) { own = own + %(X[y + i - 1, x + j - 1, k]) * %(F[i, j, k, c]) }";
+  must_be_fast(image("f32", "f32", "0.0", absl::StrReplaceAll(product, {{"%", "f32"}})), 20000);
+  must_be_fast(image("i8", "i32", "0", absl::StrReplaceAll(product, {{"%", "i32"}})), 20000);
+  must_be_fast(
+      "func half(A: f32[130, 130] in, B: f32[130, 64] in, C: f32[130, 64] out) {\n"
+      "  for (i, 0, 130) { for (j, 0, 64) {\n    C[i, j] = 0.0\n"
+      "    for (k, 0, 130) { if (k <= i) { C[i, j] = C[i, j] + A[i, k] * B[k, j] } }\n"
+      "  } }\n}\n",
+      20000);
+  must_be_fast(
+      "func causal(X: f32[100, 64] in, W: f32[3, 64, 64] in, Y: f32[100, 64] out) {\n"
+      "  for (t, 0, 100) { for (o, 0, 64) {\n    Y[t, o] = 0.0\n"
+      "    for (k, 0, 3) { for (c, 0, 64) {\n      Y[t, o] = Y[t, o] + "
+      "select(t - 4 * k >= 0, X[t - 4 * k, c], 0.0) * W[k, c, o]\n    } }\n  } }\n}\n",
+      20000);
+}
+
+// Stores under conditions on data store selected values; conditions on loops around them stay.
+TEST(UnscheduledNestsTest, StoresUnderConditionsOnData) {
+  const NestReport report = MustAgree(
+      "func on_data(X: f32[40, 65] in, T: f32[65] in, Y: f32[40, 65] out, N: i32[40] out, "
+      "S: f32[40] out, M: f32[40] out) {\n"
+      "  for (i, 0, 40) { for (j, 0, 65) {\n"
+      "    if (X[i, j] > T[j]) { Y[i, j] = X[i, j] * 2.0 } else { Y[i, j] = T[j] }\n  } }\n"
+      "  for (i, 0, 40) {\n    N[i] = 0\n"
+      "    for (j, 0, 65) { if (X[i, j] > 0.0) { N[i] = N[i] + 1 } }\n  }\n"
+      "  for (i, 0, 40) {\n    S[i] = 0.0\n    M[i] = -10.0\n    for (j, 0, 65) {\n"
+      "      if (X[i, j] > 0.0 && j > 3) {\n        S[i] = S[i] + X[i, j] * T[j]\n"
+      "        M[i] = max(M[i], X[i, j])\n      }\n    }\n  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S0 -> Y", "S2 -> N", "S5 -> S", "S6 -> M"));
+  // A store may change the condition of the next one.
+  MustAgree(
+      "func changes(X: f32[40], Y: f32[40] out) {\n"
+      "  for (i, 0, 40) { if (X[i] > 0.0) { X[i] = X[i] - 0.5\n Y[i] = X[i] } else { Y[i] = 1.0 } "
+      "}\n}\n",
+      OnCard());
+}
+
+// Sums of products of halves are added up in f32 where the tensor unit multiplies halves.
+TEST(UnscheduledNestsTest, SumsOfHalves) {
+  const std::string text =
+      "func product(A: f16[130, 128] in, B: f16[128, 130] in, D: f16[130] in, C: f16[130, 130] "
+      "out) {\n"
+      "  for (i, 0, 130) { for (j, 0, 130) {\n    C[i, j] = D[j]\n"
+      "    for (k, 0, 128) { C[i, j] = C[i, j] + A[i, k] * B[k, j] }\n  } }\n}\n";
+  EXPECT_THAT(MustAgree(text, OnCard("mlu370")).notes, ElementsAre("S1.sums S1 -> C"));
+  EXPECT_THAT(MustAgree(text, OnCard("mlu270")).notes,
+              testing::Not(testing::Contains(HasSubstr("sums"))));
+}
+
+// A stage that has no instructions is scalar code by itself.
+TEST(UnscheduledNestsTest, OneStageOnTheScalarUnits) {
+  const NestReport report = MustAgree(
+      "func quotients(A: i8[33, 64] in, W: i8[65, 64] in, D: i32[65] in, Y: i32[33, 65] out) {\n"
+      "  allocate T: i32[33, 65]\n"
+      "  for (i, 0, 33) { for (j, 0, 65) {\n    T[i, j] = 0\n"
+      "    for (k, 0, 64) { T[i, j] = T[i, j] + i32(A[i, k]) * i32(W[j, k]) }\n  } }\n"
+      "  for (i, 0, 33) { for (j, 0, 65) { Y[i, j] = T[i, j] / max(D[j], 1) } }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, testing::Contains("S1 -> T"));
+  EXPECT_THAT(report.notes, testing::Contains(HasSubstr("S2 -> Y on the scalar units: ")));
 }
 
 // Margins are made with the sums, and what is computed of each sum is, too: copies move neither margins nor sums of

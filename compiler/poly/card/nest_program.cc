@@ -21,10 +21,13 @@
 #include "compiler/mapping/clusters.h"
 #include "compiler/poly/card/join_parts.h"
 #include "compiler/poly/card/nest_stages.h"
+#include "compiler/poly/card/scalar_stage.h"
 #include "compiler/poly/card/stage_copies.h"
 #include "compiler/poly/card/stage_graph.h"
 #include "compiler/poly/card/turned_convolution.h"
+#include "compiler/poly/card/wide_sums.h"
 #include "compiler/te/card/card_program.h"
+#include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/rename.h"
 #include "compiler/te/graph.h"
 #include "isa/machine.h"
@@ -141,6 +144,7 @@ class Scheduler {
     std::vector<Buffer> temporaries;
     double cycles = 0;
     bool reassociates = false;
+    bool is_scalar = false;  // in part
     std::vector<std::string> notes;
   };
   using Members = std::vector<const NestStage*>;
@@ -258,18 +262,60 @@ class Scheduler {
       return again;
     }
     absl::StatusOr<Piece> piece = NewPiece(members);
+    if (!piece.ok() && members.size() == 1) piece = ScalarPiece(*members[0], piece.status());
     if (piece.ok()) pieces_[key] = *piece;
     return piece;
   }
 
-  // As they are, which may be found to take longer than the others without a search.
-  absl::StatusOr<Piece> NewPiece(const Members& members) {
-    const auto cheaper = [](absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
-      return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
+  // What has no instructions, for a reason, runs on the scalar units.
+  Piece ScalarPiece(const NestStage& stage, const absl::Status& reason) {
+    const ScalarLoops loops = ScalarLoopsOf(stage, IndexType(), *target_.machine, c_);
+    te::Rename::Map to;
+    const auto rename = [&](Buffer buffer) {
+      const te::Shape shape = ShapeOf(buffer);
+      std::vector<int64_t> strides(buffer->extents.size(), 1);
+      for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+      to[buffer] = {.to = flat_.at(buffer), .strides = std::move(strides)};
     };
+    rename(stage.target);
+    for (Buffer read : ReadsOf(stage)) rename(read);
+    Piece piece;
+    piece.body = {te::Rename(to).Mutate(loops.body)};
+    piece.cycles = loops.cycles;
+    piece.is_scalar = true;
+    piece.notes = {
+        StrCat(stage.name, " -> ", stage.target->name, " on the scalar units: ", reason.message())};
+    return piece;
+  }
+
+  static absl::StatusOr<Piece> Cheaper(absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
+    return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
+  }
+
+  // With sums in the members' types, or in that of the tensor unit.
+  absl::StatusOr<Piece> NewPiece(const Members& members) {
+    const std::vector<NestStage> wide =
+        WithWideSums(members, c_, [&](ir::Type type) { return MultipliesOnTensorUnit(type); });
+    if (wide.empty()) return PieceInTypes(members);
+    Members others;
+    for (const NestStage& stage : wide) {
+      if (!flat_.contains(stage.target)) MakeBuffer(stage.target);
+      others.push_back(&stage);
+    }
+    absl::StatusOr<Piece> of_wide = PieceInTypes(others);
+    return Cheaper(std::move(of_wide), PieceInTypes(members));
+  }
+
+  bool MultipliesOnTensorUnit(ir::Type type) const {
+    const te::LaneInstructions lanes(*target_.instructions, *target_.machine);
+    return lanes.SumOfProducts(type, 2, 1) != nullptr;
+  }
+
+  // As they are, which may be found to take longer than the others without a search.
+  absl::StatusOr<Piece> PieceInTypes(const Members& members) {
     absl::StatusOr<Piece> convolution = WithTurnedConvolution(members, /*with_sums=*/true);
     if (!convolution.ok()) convolution = WithTurnedConvolution(members, /*with_sums=*/false);
-    const absl::StatusOr<Piece> turned = cheaper(convolution, WithTurnedFactorsOf(members));
+    const absl::StatusOr<Piece> turned = Cheaper(convolution, WithTurnedFactorsOf(members));
     const double limit = turned.ok() ? turned->cycles : kNoLimit;
     absl::StatusOr<Piece> plain = PieceOf(members, limit);
     return turned.ok() && (!plain.ok() || turned->cycles < plain->cycles) ? turned : plain;
@@ -422,6 +468,7 @@ class Scheduler {
                            piece.temporaries.end());
     all.cycles += piece.cycles;
     all.reassociates = all.reassociates || piece.reassociates;
+    all.is_scalar = all.is_scalar || piece.is_scalar;
     all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
   }
 
@@ -585,6 +632,7 @@ class Scheduler {
     }
     program_.cycles = all_.cycles;
     program_.reassociates = all_.reassociates;
+    program_.has_scalar_stages = all_.is_scalar;
     program_.notes = all_.notes;
     whole.body = c_.Seq(all_.body);
     for (Buffer local : stages_.locals) all_.temporaries.push_back(flat_.at(local));
@@ -625,7 +673,8 @@ absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const 
   });
   if (!joins) return program;
   absl::StatusOr<NestProgram> joined = schedule(stages);
-  const bool is_better = joined.ok() && (!program.ok() || joined->cycles < program->cycles);
+  const bool is_better = joined.ok() && !joined->has_scalar_stages &&
+                         (!program.ok() || joined->cycles < program->cycles);
   return is_better ? std::move(joined) : std::move(program);
 }
 

@@ -19,6 +19,7 @@ struct NestProgram {
   ir::Function function;
   double cycles = 0;          // by the cost models
   bool reassociates = false;  // sums of floats are added up in another order
+  bool has_scalar_stages = false;
   // What was computed together: "S0 S1 -> x".
   std::vector<std::string> notes;
 };

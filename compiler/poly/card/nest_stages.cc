@@ -17,7 +17,10 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/iteration_box.h"
+#include "compiler/poly/card/select_stores.h"
 #include "compiler/poly/card/stage_forms.h"
+#include "compiler/poly/card/sum_windows.h"
 #include "compiler/poly/isl/isl_tools.h"
 #include "compiler/poly/model/dependences.h"
 #include "compiler/poly/model/extract.h"
@@ -36,33 +39,6 @@ std::string FirstLine(const std::string& text) { return text.substr(0, text.find
 template <typename... Words>
 absl::Status NoStage(const Statement& s, const Words&... words) {
   return InvalidInput("statement '", FirstLine(ir::Print(s.code)), "': ", words...);
-}
-
-// The domain's bounds, if it holds all points between them.
-struct Bound {
-  int64_t min, extent;
-};
-absl::StatusOr<std::vector<Bound>> BoxOf(const Statement& s) {
-  std::vector<Bound> box;
-  isl::set whole = isl::set::universe(s.domain.space());
-  for (size_t d = 0; d < s.iterators.size(); ++d) {
-    const int position = static_cast<int>(d);
-    const isl::val least = isl::manage(isl_set_dim_min_val(s.domain.copy(), position));
-    const isl::val most = isl::manage(isl_set_dim_max_val(s.domain.copy(), position));
-    if (!least.is_int() || !most.is_int()) {
-      return NoStage(s, "expected loops with constant bounds");
-    }
-    box.push_back({isl_val_get_num_si(least.get()),
-                   isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1});
-    whole = isl::manage(isl_set_lower_bound_val(whole.release(), isl_dim_set,
-                                                static_cast<unsigned>(d), least.copy()));
-    whole = isl::manage(isl_set_upper_bound_val(whole.release(), isl_dim_set,
-                                                static_cast<unsigned>(d), most.copy()));
-  }
-  if (!whole.is_equal(s.domain)) {
-    return NoStage(s, "expected a box of iterations, found bounds that depend on other loops");
-  }
-  return box;
 }
 
 // Iterator + constant as the iterator's number; -1: a constant alone; -2: something else.
@@ -103,6 +79,33 @@ std::optional<Expr> WithoutTarget(Expr e, const F& is_target) {
 std::optional<Stmt> StoreOf(Stmt code) {
   while (code.Is(StmtKind::kIf) && code.else_case().IsEmpty()) code = code.then_case();
   return code.Is(StmtKind::kStore) ? std::optional(code) : std::nullopt;
+}
+
+// What a reduction takes in of each element of its box, if only those count for which `condition` holds. Of a product
+// one factor is 0 elsewhere: of floats the other one is taken for finite there.
+//
+//   if (1 <= x + i) { s[x] = s[x] + A[x + i - 1] * B[i] }   -->   select(1 <= x + i, A[x + i - 1], 0) * B[i]
+Expr Guarded(const NestStage& stage, Expr condition) {
+  const Expr e = stage.element;
+  ir::Context& c = e.context();
+  if (*stage.reduction != ExprKind::kAdd) {
+    return c.Select(condition, e, NeutralOf(*stage.reduction, e.type(), c));
+  }
+  if (e.Is(ExprKind::kMul)) {
+    for (int i = 0; i < 2; ++i) {
+      if (!IsDefined(e.operand(1 - i), stage)) continue;
+      Expr load = e.operand(i);
+      while (load.Is(ExprKind::kCast)) load = load.operand(0);
+      if (!load.Is(ExprKind::kLoad)) continue;
+      bool has_all = true;
+      ir::ForEachExpr(condition, [&](Expr part) {
+        if (part.Is(ExprKind::kVar) && !ir::UsesVar(load, part)) has_all = false;
+      });
+      const Expr zero = c.Const(load.type(), 0);
+      if (has_all) return ir::Replace(e, {{load, c.Select(condition, load, zero)}});
+    }
+  }
+  return c.Select(condition, e, c.Const(e.type(), 0));
 }
 
 // Allocations in loops, moved out of them: each iteration has its own part. None if there are none to move.
@@ -279,7 +282,9 @@ class StageFinder {
     if (s.is_opaque || !store || s.code.Is(StmtKind::kIf)) {
       return NoStage(s, "expected one store, under affine conditions");
     }
-    ASSIGN_OR_RETURN(const std::vector<Bound> box, BoxOf(s));
+    ir::Context& c = *function_.context;
+    ASSIGN_OR_RETURN(const IterationBox iterations, IterationsOf(s, c));
+    const std::vector<Bound>& box = iterations.bounds;
     store = WithLoopsAsIndices(*store, s, box, stages);
     NestStage stage = {.name = s.name,
                        .place = FirstLine(ir::Print(s.code)),
@@ -290,7 +295,6 @@ class StageFinder {
                        .value = {}};
     std::vector<bool> is_result(s.iterators.size());
     ir::VarMap by;  // iterators as axes and what they begin with
-    ir::Context& c = *function_.context;
     for (Expr index : store->indices()) {
       int64_t constant;
       const int d = IteratorOf(s, index, constant);
@@ -312,6 +316,10 @@ class StageFinder {
       stage.ranges.push_back({var, box[d].min, box[d].extent});
     }
     const Expr value = ir::Substitute(store->value(), by);
+    const Expr condition = iterations.condition ? ir::Substitute(iterations.condition, by) : Expr();
+    if (condition && stage.ranges.empty()) {
+      return NoStage(s, "expected a box of iterations, found bounds that depend on other loops");
+    }
     if (stage.ranges.empty()) {
       stage.value = value;
       return stage;
@@ -328,6 +336,7 @@ class StageFinder {
       stage.reduction = ExprKind::kAdd;
       stage.element = *others;
       stage.value = c.Load(stage.target, ir::Substitute(*store, by).indices());
+      if (condition) stage.element = Guarded(stage, condition);
       return stage;
     }
     if (!value.Is(ExprKind::kMin) && !value.Is(ExprKind::kMax)) {
@@ -340,6 +349,8 @@ class StageFinder {
     }
     stage.value = value.operand(is_first ? 0 : 1);
     stage.element = value.operand(is_first ? 1 : 0);
+    stage.reduction = value.kind();
+    if (condition) stage.element = Guarded(stage, condition);
     return stage;
   }
 
@@ -543,6 +554,46 @@ bool IsWhole(const NestStage& stage) {
   return true;
 }
 
+bool IsDefined(Expr e, const NestStage& stage) {
+  // The last value above the least one, of an axis or a range.
+  const auto reach_of = [&](Expr var, int64_t& min) -> std::optional<int64_t> {
+    const auto axis = std::find(stage.axes.begin(), stage.axes.end(), var);
+    if (axis != stage.axes.end()) return stage.extents[axis - stage.axes.begin()] - 1;
+    for (const NestStage::ReduceRange& range : stage.ranges) {
+      if (!(range.var == var)) continue;
+      min = range.min;
+      return range.extent - 1;
+    }
+    return std::nullopt;
+  };
+  bool is_defined = true;
+  ir::ForEachExpr(e, [&](Expr part) {
+    const bool divides = part.Is(ExprKind::kDiv) || part.Is(ExprKind::kMod);
+    if (divides && !ir::IsFloat(part.type()) && !part.operand(1).IsConst()) is_defined = false;
+    if (!part.Is(ExprKind::kLoad)) return;
+    const ir::Buffer buffer(part.buffer());
+    for (size_t d = 0; d < part.operands().size(); ++d) {
+      const arith::LinearForm form = arith::Decompose(part.operand(d));
+      int64_t least = form.constant(), most = least;
+      for (const arith::LinearForm::Term& term : form.terms()) {
+        int64_t min = 0;
+        const std::optional<int64_t> reach = reach_of(term.atom, min);
+        if (!reach) {
+          is_defined = false;
+          return;
+        }
+        const int64_t first = term.coefficient * min, last = first + term.coefficient * *reach;
+        least += std::min(first, last);
+        most += std::max(first, last);
+      }
+      const Expr extent = buffer->extents[d];
+      const bool exists = least >= 0 && extent.Is(ExprKind::kIntImm) && most < extent.int_value();
+      is_defined = is_defined && exists;
+    }
+  });
+  return is_defined;
+}
+
 absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage) {
   absl::flat_hash_set<ir::Buffer> reads;
   for (Expr e : {stage.value, stage.element}) {
@@ -563,12 +614,13 @@ ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
 
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
-  RETURN_IF_ERROR(unroller.Add(function.body, ""));
+  RETURN_IF_ERROR(unroller.Add(WithSelectedStores(function.body), ""));
   ir::Context& c = *function.context;
   NestStages stages = std::move(unroller.stages_);
   NameVersions(c, stages);
   DropUnits(c, stages);
   ShrinkLocals(c, stages);
+  TakeWindowsOut(c, stages);
   SplitAxes(c, stages);
   TakeMarginsOff(c, stages);
   UnrollPlaces(c, stages);

@@ -45,6 +45,10 @@ struct NestStage {
 // Whether it stores all of its target.
 bool IsWhole(const NestStage& stage);
 
+// Whether all that `e` loads exists for all elements of the stage: indices are sums of axes and ranges. Divisions by an
+// integer aside, it has a value then.
+bool IsDefined(ir::Expr e, const NestStage& stage);
+
 // The buffers that a stage reads.
 absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage);
 

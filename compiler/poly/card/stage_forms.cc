@@ -17,17 +17,13 @@
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/iteration_box.h"
 
 namespace polynao::poly {
 namespace {
 
 using ir::Expr;
 using ir::ExprKind;
-
-// Values from `min` on, `extent` of them.
-struct Bound {
-  int64_t min, extent;
-};
 
 // The values of `axes` within `extents` for which `condition` holds, if these are a box: comparisons of one axis and a
 // number each, joined by `&&`. No condition holds for all.
@@ -75,35 +71,6 @@ bool HasShapes(const NestStages& stages, ir::Buffer buffer) {
   return std::any_of(stages.views.begin(), stages.views.end(), [&](const auto& view) {
     return view.first == buffer || view.second == buffer;
   });
-}
-
-// Whether all that `e` loads exists for all elements of the stage: indices are sums of axes. Divisions by an integer
-// aside, it has a value then.
-bool IsDefined(Expr e, const NestStage& stage) {
-  bool is_defined = true;
-  ir::ForEachExpr(e, [&](Expr part) {
-    const bool divides = part.Is(ExprKind::kDiv) || part.Is(ExprKind::kMod);
-    if (divides && !ir::IsFloat(part.type()) && !part.operand(1).IsConst()) is_defined = false;
-    if (!part.Is(ExprKind::kLoad)) return;
-    const ir::Buffer buffer(part.buffer());
-    for (size_t d = 0; d < part.operands().size(); ++d) {
-      const arith::LinearForm form = arith::Decompose(part.operand(d));
-      int64_t least = form.constant(), most = least;
-      for (const arith::LinearForm::Term& term : form.terms()) {
-        const auto axis = std::find(stage.axes.begin(), stage.axes.end(), term.atom);
-        if (axis == stage.axes.end()) {
-          is_defined = false;
-          return;
-        }
-        const int64_t reach = term.coefficient * (stage.extents[axis - stage.axes.begin()] - 1);
-        (reach < 0 ? least : most) += reach;
-      }
-      const Expr extent = buffer->extents[d];
-      const bool exists = least >= 0 && extent.Is(ExprKind::kIntImm) && most < extent.int_value();
-      is_defined = is_defined && exists;
-    }
-  });
-  return is_defined;
 }
 
 class UnitDropper {

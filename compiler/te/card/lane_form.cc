@@ -20,6 +20,9 @@ Expr Mask(Expr condition, Type type) {
       return ir::Max(Mask(condition.operand(0), type), Mask(condition.operand(1), type));
     case ExprKind::kNot:
       return one - Mask(condition.operand(0), type);
+    case ExprKind::kCast:
+      return Mask(ir::Ne(condition.operand(0), context.Const(condition.operand(0).type(), 0)),
+                  type);
     default:
       break;
   }
@@ -30,7 +33,57 @@ Expr Mask(Expr condition, Type type) {
   return compared == type ? mask : context.Cast(type, mask);
 }
 
+constexpr int kMostBits = 22;  // f32 has 24
+
+// The quotient of `v` of i32, rounded down.
+Expr Quotient(Expr v, int64_t by) {
+  ir::Context& c = v.context();
+  const auto f32 = [&](Expr e) { return c.Cast(Type::kF32, e); };
+  const auto i32 = [&](Expr e) { return c.Cast(Type::kI32, e); };
+  const Expr inverse = c.Float(Type::kF32, 1.0 / static_cast<double>(by));
+  const Expr q = i32(f32(v) * inverse);
+  const Expr rest = f32(v - q * c.Int(Type::kI32, by));
+  const bool is_power = (by & (by - 1)) == 0;
+  const Expr part = is_power ? rest * inverse : rest / c.Float(Type::kF32, static_cast<double>(by));
+  return q + i32(c.Call(Type::kF32, "floor", {part}));
+}
+
 }  // namespace
+
+Expr IntegerForm(Expr e) {
+  ir::Context& c = e.context();
+  const bool is_it = e.operands().size() == 2 && e.operand(1).Is(ExprKind::kIntImm);
+  if (!is_it || !ir::IsInt(e.type()) || ir::LeastInt(e.type()) >= 0) return Expr();
+  const Expr v = e.operand(0);
+  const int64_t number = e.operand(1).int_value();
+  const bool is_shift = e.Is(ExprKind::kShiftLeft) || e.Is(ExprKind::kShiftRight);
+  if (is_shift && (number < 0 || number >= 8 * ir::ByteSize(e.type()))) return Expr();
+  if (e.type() != Type::kI32) {
+    // A narrow value has the quotients and shifts of a wide one.
+    if (ir::ByteSize(e.type()) > 4 || e.type() == Type::kI1) return Expr();
+    const Expr wide =
+        IntegerForm(c.Binary(e.kind(), c.Cast(Type::kI32, v), c.Int(Type::kI32, number)));
+    return wide ? c.Cast(e.type(), wide) : wide;
+  }
+  const auto power = [](int64_t bits) { return int64_t{1} << bits; };
+  switch (e.kind()) {
+    case ExprKind::kDiv:
+      return number >= 1 && number <= power(kMostBits) ? Quotient(v, number) : Expr();
+    case ExprKind::kMod:
+      if (number < 1 || number > power(kMostBits)) return Expr();
+      return v - Quotient(v, number) * c.Int(Type::kI32, number);
+    case ExprKind::kShiftRight:
+      if (number <= kMostBits) return Quotient(v, power(number));
+      return Quotient(Quotient(v, power(16)), power(number - 16));
+    case ExprKind::kShiftLeft:
+      return v * c.Int(Type::kI32, power(number));
+    case ExprKind::kBitAnd:
+      if (number < 0 || (number & (number + 1)) != 0 || number >= power(kMostBits)) return Expr();
+      return v - Quotient(v, number + 1) * c.Int(Type::kI32, number + 1);
+    default:
+      return Expr();
+  }
+}
 
 Expr LaneForm(Expr e) {
   ir::Context& context = e.context();
@@ -55,7 +108,9 @@ Expr LaneForm(Expr e) {
                        condition.operand(0).type() == e.type();
   const bool is_choice = condition.Is(ExprKind::kNe) && condition.operand(1) == zero;
   if (is_mask || is_choice) return e;
-  return context.Select(ir::Ne(Mask(condition, e.type()), zero), e.operand(1), e.operand(2));
+  const Expr mask = Mask(condition, e.type());
+  // A condition that is no comparison is none of numbers.
+  return mask == e ? e : context.Select(ir::Ne(mask, zero), e.operand(1), e.operand(2));
 }
 
 }  // namespace polynao::te

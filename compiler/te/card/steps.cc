@@ -235,7 +235,10 @@ class Cutter {
           RowsOf(steps_.domain, std::vector<bool>(steps_.domain.size(), true));
       cycles = fill == nullptr ? HUGE_VAL : instructions_.Cycles(*fill, rows, count);
     } else if (!canonical.Is(ExprKind::kLoad)) {
-      cycles = Cheapest(instructions_.Find(canonical), place).cycles;
+      const Choice cheapest = Cheapest(instructions_.Find(canonical), place);
+      cycles = cheapest.cycles;
+      const Expr other = cheapest.match ? Expr() : IntegerForm(canonical);
+      if (other) cycles = CyclesOf(other, place);
     }
     return cycles_[key] = cycles;
   }
@@ -294,7 +297,10 @@ class Cutter {
     }
     const std::vector<LaneMatch> matches = instructions_.Find(e);
     const std::optional<LaneMatch> cheapest = Cheapest(matches, place).match;
-    if (!cheapest) return NoInstruction(e, place);
+    if (!cheapest) {
+      const Expr other = IntegerForm(e);
+      return other ? AddValue(other, place) : NoInstruction(e, place);
+    }
     const LaneMatch& best = *cheapest;
     step.instruction = best.instruction;
     for (const LaneMatch& match : matches) {
