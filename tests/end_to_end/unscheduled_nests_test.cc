@@ -130,7 +130,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 14)) {
+    switch (random_.Pick(0, 17)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -263,6 +263,44 @@ class RandomNests {
         const std::string value = random_.OneIn(2) ? x : StrCat(x, " + ", x);
         StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = select(", condition, ", ", value,
                                               ", ", Zero(), ")")));
+        return y;
+      }
+      case 12: {  // two of interleaved parts
+        if (rank < 2) break;
+        shape.pop_back();
+        const Tensor y = Output(shape, is_last);
+        const std::vector<std::string> to(at.begin(), at.end() - 1);
+        std::vector<std::string> a = at, b = at;
+        a.back() = StrCat(random_.Pick(0, t.shape.back() - 1));
+        b.back() = StrCat(random_.Pick(0, t.shape.back() - 1));
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, to), " = ", Element(t, a), " + max(",
+                                              Element(t, b), ", ", Zero(), ")")));
+        return y;
+      }
+      case 13: {  // interleaved parts, each by a store
+        const int64_t parts = random_.Pick(2, 3);
+        if (rank > 2) break;
+        shape.push_back(parts);
+        const Tensor y = Output(shape, is_last);
+        const std::string x = Element(t, at);
+        for (int64_t part = 0; part < parts; ++part) {
+          std::vector<std::string> to = at;
+          to.push_back(StrCat(part));
+          const std::string value = random_.OneIn(2) ? x : StrCat(x, " + ", x);
+          StrAppend(&body_, Loops(t.shape, StrCat(Element(y, to), " = ", value)));
+        }
+        return y;
+      }
+      case 14: {  // neighbours along one dimension as one
+        const int64_t step = random_.Pick(2, 3);
+        if (shape[d] < step) break;
+        shape[d] /= step;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> a = at, b = at;
+        a[d] = StrCat(at[d], " * ", step);
+        b[d] = StrCat(at[d], " * ", step, " + ", random_.Pick(0, step - 1));
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, a), " + max(",
+                                              Element(t, b), ", ", Zero(), ")")));
         return y;
       }
       case 5: {  // in place
@@ -465,6 +503,48 @@ TEST(UnscheduledNestsTest, PartsOfRowsAreJoined) {
       "  for (i, 0, 40) { for (j, 0, 5) { Y[i, j + 5] = Y[i, j] - 1.0 } }\n}\n",
       OnCard());
   EXPECT_THAT(reads.notes, ElementsAre("S0 -> Y", "S1 -> Y"));
+}
+
+// Where parts stand interleaved they become rows of their own on chip. Limits are four times the time that memory needs.
+TEST(UnscheduledNestsTest, InterleavedPartsBecomeRows) {
+  const auto run = [](const std::string& text, const std::string& config = "mlu270") {
+    return MustAgree(text, OnCard(config));
+  };
+  const char* const gray =
+      "func gray(X: f16[256, 256, 3] in, Y: f16[256, 256] out) {\n"
+      "  for (y, 0, 256) { for (x, 0, 256) {\n"
+      "    Y[y, x] = X[y, x, 0] * 0.299 + X[y, x, 1] * 0.587 + X[y, x, 2] * 0.114\n  } }\n}\n";
+  for (const auto& [config, limit] :
+       {std::pair("mlu270", 4 * 5120), std::pair("mlu370", 4 * 1707)}) {
+    const NestReport report = run(gray, config);
+    EXPECT_THAT(report.notes, ElementsAre("X.turned S0 -> Y"));
+    EXPECT_LE(report.cycles, limit);
+  }
+  // What is stored, too.
+  const NestReport product =
+      run("func product(A: f32[4096, 2] in, B: f32[4096, 2] in, Y: f32[4096, 2] out) {\n"
+          "  for (i, 0, 4096) {\n    Y[i, 0] = A[i, 0] * B[i, 0] - A[i, 1] * B[i, 1]\n"
+          "    Y[i, 1] = A[i, 0] * B[i, 1] + A[i, 1] * B[i, 0]\n  }\n}\n");
+  EXPECT_THAT(product.notes, ElementsAre("A.turned B.turned S0.inside S0 S1.inside S1 S1.joined "
+                                         "S1.joined.turned -> Y"));
+  EXPECT_LE(product.cycles, 4 * 960);
+  // Even and odd places of rows, of which none is as long as another tensor's.
+  EXPECT_THAT(run("func pairs(X: f16[37, 1000] in, Y: f16[37, 500] out) {\n"
+                  "  for (y, 0, 37) { for (x, 0, 500) { Y[y, x] = X[y, 2 * x] + X[y, 2 * x + 1] } "
+                  "}\n}\n")
+                  .notes,
+              ElementsAre("X.turned S0 -> Y"));
+  // Rows of a few channels alone; another order of dimensions.
+  EXPECT_LE(run("func planes(X: i8[224, 224, 3] in, Y: f16[3, 224, 224] out) {\n"
+                "  for (c, 0, 3) { for (y, 0, 224) { for (x, 0, 224) {\n"
+                "    Y[c, y, x] = f16(X[y, x, c]) * 0.01\n  } } }\n}\n")
+                .cycles,
+            4 * 4410);
+  // Tiles store what others would load: the tensor stays as it is.
+  EXPECT_THAT(run("func update(Y: f32[4096, 2]) {\n"
+                  "  for (i, 0, 4096) { Y[i, 0] = Y[i, 0] * Y[i, 1] }\n}\n")
+                  .notes,
+              ElementsAre("S0 -> Y"));
 }
 
 // Rows of a triangle have margins of their own; what is computed there is computed of all elements, which must exist.
