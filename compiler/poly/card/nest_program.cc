@@ -263,21 +263,22 @@ class Scheduler {
     return piece;
   }
 
+  static absl::StatusOr<Piece> Cheaper(absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
+    return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
+  }
+
   // As they are, which may be found to take longer than the others without a search.
   absl::StatusOr<Piece> NewPiece(const Members& members) {
-    const auto cheaper = [](absl::StatusOr<Piece> a, absl::StatusOr<Piece> b) {
-      return b.ok() && (!a.ok() || b->cycles < a->cycles) ? b : a;
-    };
     absl::StatusOr<Piece> convolution = WithTurnedConvolution(members, /*with_sums=*/true);
     if (!convolution.ok()) convolution = WithTurnedConvolution(members, /*with_sums=*/false);
-    const absl::StatusOr<Piece> turned = cheaper(convolution, WithTurnedFactorsOf(members));
+    const absl::StatusOr<Piece> turned = Cheaper(convolution, WithTurnedFactorsOf(members));
     const double limit = turned.ok() ? turned->cycles : kNoLimit;
     absl::StatusOr<Piece> plain = PieceOf(members, limit);
-    if (turned.ok() && (!plain.ok() || turned->cycles < plain->cycles)) plain = turned;
+    plain = Cheaper(plain, turned);
     // What takes little longer than its elements take to move walks no tensor with a stride.
     constexpr double kLittle = 1.5;
     if (plain.ok() && plain->cycles < kLittle * GmemCycles(members)) return plain;
-    return cheaper(plain, WithoutInterleaving(members));
+    return Cheaper(plain, WithoutInterleaving(members));
   }
 
   // The members over tensors whose interleaved parts become rows on chip.
@@ -289,14 +290,17 @@ class Scheduler {
       if (Reads(*stage, stages_.WholeOf(members.back()->target))) return none;
       stages.push_back(*stage);
     }
-    const std::optional<Deinterleaved> other = Deinterleave(c_, std::move(stages));
-    if (!other) return none;
-    for (const auto& [view, whole] : other->views) {
-      if (flat_.contains(whole)) MakeView(view, whole);
+    absl::StatusOr<Piece> best = none;
+    const std::vector<Deinterleaved> ways = Deinterleave(c_, std::move(stages));
+    for (const auto& [list, views] : ways) {
+      for (const auto& [view, whole] : views) {
+        if (flat_.contains(whole)) MakeView(view, whole);
+      }
+      Members turned;
+      for (const NestStage& stage : list) turned.push_back(&stage);
+      best = Cheaper(best, PieceOf(turned));
     }
-    Members turned;
-    for (const NestStage& stage : other->stages) turned.push_back(&stage);
-    return PieceOf(turned);
+    return best;
   }
 
   // The members with their only reduction, a convolution, as several groups.
