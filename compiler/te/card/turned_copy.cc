@@ -73,6 +73,13 @@ TurnedCopy MakeTurn(const std::string& name, const Turn& turn, const MakeCompute
   return made;
 }
 
+void ComputeWholeRows(Schedule& s, const Turn& turn, const TurnedCopy& copy) {
+  const size_t last = turn.shape.size() - 1;
+  s[copy.rows].ComputeWhole(last);
+  if (copy.columns) s[copy.columns].ComputeWhole(last - 1);
+  s[copy.result].ComputeWhole(turn.columns);
+}
+
 void TransposeEach(Stage& stage, const Turn& turn, const TurnedCopy& copy) {
   std::vector<Axis> order;
   if (copy.columns) {

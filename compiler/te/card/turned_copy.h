@@ -45,12 +45,16 @@ struct TurnedCopy {
   Tensor result;   // Y
 };
 
+class Schedule;
 class Stage;
 // The computes of a turn. `element`: of Y at some axes. `compute` adds a compute to the graph.
 using MakeCompute = std::function<Tensor(const std::string& name, const Shape& shape,
                                          const std::function<Expr(const Axes&)>& element)>;
 TurnedCopy MakeTurn(const std::string& name, const Turn& turn, const MakeCompute& compute,
                     const std::function<Expr(const Axes&)>& element);
+
+// Has all of the matrices' rows loaded and transposed, also where readers need a part of them.
+void ComputeWholeRows(Schedule& s, const Turn& turn, const TurnedCopy& copy);
 
 // Gives the stage of what is transposed its loops: those over matrices outside. The two innermost are the instruction.
 void TransposeEach(Stage& stage, const Turn& turn, const TurnedCopy& copy);

@@ -664,6 +664,9 @@ void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops
       stage.Pragma(stage.leaves()[0], "memcpy");
     }
   }
+  const Turn& turn = *placed.turn;
+  const bool loads_all = turn.box[turn.columns] == turn.shape[turn.columns];
+  if (placed.loads_turned && loads_all) ComputeWholeRows(s, turn, turned);
   if (placed.loads_turned && !placed.is_same && !HasOneTile(t_)) s[turned.rows].DoubleBuffer();
 }
 
