@@ -552,6 +552,25 @@ TEST(UnscheduledNestsTest, InterleavedPartsBecomeRows) {
                   "    Y[y, x] = X[y, x + 1, 0] - X[y, x, 0] * X[y, x, 1]\n  } }\n}\n")
                   .notes,
               ElementsAre("X.turned S0 -> Y"));
+  // Steps along both dimensions; a sum over the channels; windows that a reduction takes.
+  EXPECT_LE(run("func pooling(X: f16[512, 512] in, Y: f16[256, 256] out) {\n"
+                "  for (y, 0, 256) { for (x, 0, 256) {\n"
+                "    Y[y, x] = max(max(X[2 * y, 2 * x], X[2 * y, 2 * x + 1]),\n"
+                "                  max(X[2 * y + 1, 2 * x], X[2 * y + 1, 2 * x + 1]))\n  } }\n}\n")
+                .cycles,
+            2 * 6400);
+  EXPECT_LE(run("func colours(X: f16[256, 256, 3] in, M: f16[3, 3] in, Y: f16[256, 256, 3] out) {\n"
+                "  for (y, 0, 256) { for (x, 0, 256) { for (c, 0, 3) {\n    Y[y, x, c] = 0.0\n"
+                "    for (k, 0, 3) { Y[y, x, c] = Y[y, x, c] + M[c, k] * X[y, x, k] }\n"
+                "  } } }\n}\n")
+                .cycles,
+            4 * 7681);
+  EXPECT_THAT(run("func windows(X: f32[64, 200] in, Y: f32[32, 100] out) {\n"
+                  "  for (y, 0, 32) { for (x, 0, 100) {\n    Y[y, x] = X[2 * y, 2 * x]\n"
+                  "    for (r, 0, 2) { for (s, 0, 2) {\n"
+                  "      Y[y, x] = max(Y[y, x], X[2 * y + r, 2 * x + s])\n    } }\n  } }\n}\n")
+                  .notes,
+              testing::Not(testing::Contains(HasSubstr("scalar unit"))));
   // Tiles store what others would load: the tensor stays as it is.
   EXPECT_THAT(run("func update(Y: f32[4096, 2]) {\n"
                   "  for (i, 0, 4096) { Y[i, 0] = Y[i, 0] * Y[i, 1] }\n}\n")

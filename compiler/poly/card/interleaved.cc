@@ -96,12 +96,38 @@ Interleaved FindInterleaved(const std::vector<NestStage>& stages) {
   return found;
 }
 
+// A reduction over a few parts as one expression: a factor that all pixels share is read once then.
+//
+//   Y[p, c] = sum over k of M[c, k] * X[p, k]   -->   Y[p, c] = 0 + M[c, 0] * X[p, 0] + M[c, 1] * X[p, 1]
+void UnrollSmall(ir::Context& c, NestStage& stage) {
+  constexpr int64_t kMostParts = 4;
+  int64_t parts = 1;
+  for (const NestStage::ReduceRange& range : stage.ranges) parts *= range.extent;
+  const bool is_sum = stage.reduction == ExprKind::kAdd;
+  if (!stage.reduction || parts > kMostParts || (!stage.value && !is_sum)) return;
+  Expr value = stage.value ? stage.value : c.Const(stage.target->type, 0);
+  for (int64_t part = 0; part < parts; ++part) {
+    ir::VarMap by;
+    int64_t rest = part;
+    for (size_t k = stage.ranges.size(); k-- > 0;) {
+      const NestStage::ReduceRange& range = stage.ranges[k];
+      by[range.var] = c.Int(range.var.type(), range.min + rest % range.extent);
+      rest /= range.extent;
+    }
+    value = c.Binary(*stage.reduction, value, ir::Substitute(stage.element, by));
+  }
+  stage.value = value;
+  stage.reduction.reset();
+  stage.ranges.clear();
+  stage.element = Expr();
+}
+
 template <typename List>
 void SwapLast(List& list) {
   std::swap(list[list.size() - 1], list[list.size() - 2]);
 }
 
-// A stage that copies: to[i, .., j, k] = from[i, .., k, j], or, as a rotation, to[i, .., r, b, k] = from[i, .., b, k, r].
+// A stage that copies: to[i, .., j, k] = from[i, .., k, j]; as a rotation, to[i, .., r, b, k] = from[i, .., b, k, r].
 NestStage CopyOf(ir::Context& c, const std::string& name, const NestStage& of, Buffer from,
                  Buffer to, bool rotates = false) {
   NestStage copy = {.name = name,
@@ -188,8 +214,8 @@ class BlockTurner {
     if (!IsWhole(last)) return std::nullopt;
     for (const NestStage& stage : stages) targets_.insert(stage.target);
     pixels_ = ShapeOf(last.target)[PixelDimension(last.target)];
-    for (block_ = isa::kVectorGroup; pixels_ % block_ != 0;) --block_;
-    if (block_ < kLeastBlock || block_ == pixels_) return std::nullopt;
+    block_ = BlockOf(pixels_);
+    if (block_ < kLeastBlock) return std::nullopt;
     rows_[last.target] = RowsOf(last.target);
     for (size_t s = stages.size(); s-- > 0;) {
       if (!FindPixels(stages[s])) return std::nullopt;
@@ -211,6 +237,13 @@ class BlockTurner {
  private:
   // Fewer columns are not worth another order of pixels.
   static constexpr int64_t kLeastBlock = 8;
+
+  // A whole group of columns, if there are groups of rows too; of fewer pixels about as many columns as rows.
+  static int64_t BlockOf(int64_t pixels) {
+    int64_t block = isa::kVectorGroup;
+    while (block > 1 && (pixels % block != 0 || block > pixels / block)) --block;
+    return block;
+  }
 
   size_t PixelDimension(Buffer buffer) const {
     return buffer->extents.size() - (interleaved_.Contains(buffer) ? 2 : 1);
@@ -325,6 +358,7 @@ class BlockTurner {
 }  // namespace
 
 std::vector<Deinterleaved> Deinterleave(ir::Context& c, std::vector<NestStage> stages) {
+  for (NestStage& stage : stages) UnrollSmall(c, stage);
   Views views = SplitStrides(c, stages);
   for (const auto& view : MergeAxes(c, stages)) views.push_back(view);
   if (!std::any_of(stages.begin(), stages.end(), HasStrides)) return {};

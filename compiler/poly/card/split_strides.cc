@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/visit.h"
@@ -18,6 +19,7 @@ namespace {
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
+using ir::Var;
 using Term = arith::LinearForm::Term;
 
 // The values of an axis of a stage, or of what it reduces over.
@@ -31,9 +33,10 @@ std::optional<NestStage::ReduceRange> RangeOf(const NestStage& stage, Expr atom)
   return std::nullopt;
 }
 
-// A buffer's last dimension, of which `to` has the steps and the places of a step.
+// A buffer's dimension, of which `to` has the steps and the places of a step.
 struct Split {
   Buffer from, to;
+  size_t dimension;
   int64_t step;
 };
 
@@ -48,7 +51,7 @@ Expr WithSplitLoads(const NestStage& stage, Expr e, const Split& split) {
   if (!e.Is(ExprKind::kLoad) || !(Buffer(e.buffer()) == split.from)) {
     return operands.empty() ? e : c.Rebuild(e, operands);
   }
-  const Expr index = operands.back();
+  const Expr index = operands[split.dimension];
   const arith::LinearForm form = arith::Decompose(index);
   const int64_t place = ir::FloorMod(form.constant(), split.step);
   std::vector<Term> steps, places;
@@ -66,9 +69,9 @@ Expr WithSplitLoads(const NestStage& stage, Expr e, const Split& split) {
     places.push_back(term);
   }
   if (least < 0 || most >= split.step) return Expr();
-  operands.back() =
-      arith::SumExpr(c, index.type(), steps, ir::FloorDiv(form.constant(), split.step));
-  operands.push_back(arith::SumExpr(c, index.type(), places, place));
+  const auto at = operands.begin() + static_cast<ptrdiff_t>(split.dimension);
+  *at = arith::SumExpr(c, index.type(), steps, ir::FloorDiv(form.constant(), split.step));
+  operands.insert(at + 1, arith::SumExpr(c, index.type(), places, place));
   return c.Load(split.to, operands);
 }
 
@@ -86,28 +89,36 @@ bool Apply(const Split& split, std::vector<NestStage>& stages) {
   return true;
 }
 
-// Of each buffer that is not computed here the step by which a stage's last axis walks its last dimension.
-std::vector<std::pair<Buffer, int64_t>> StepsOf(const std::vector<NestStage>& stages) {
-  std::vector<std::pair<Buffer, int64_t>> steps;
-  absl::flat_hash_map<Buffer, bool> is_known;
-  for (const NestStage& stage : stages) is_known[stage.target] = true;
+// A dimension of a buffer that is not computed here which an axis of a stage walks by steps, behind those `tried`.
+std::optional<Split> FindSplit(ir::Context& c, const std::vector<NestStage>& stages,
+                               absl::flat_hash_set<std::pair<Buffer, size_t>>& tried) {
+  absl::flat_hash_set<Buffer> targets;
+  for (const NestStage& stage : stages) targets.insert(stage.target);
+  std::optional<Split> found;
+  const auto look = [&](const NestStage& stage, Expr load, size_t d) {
+    const Buffer from(load.buffer());
+    const int64_t extent = ShapeOf(from)[d];
+    for (const Var& axis : stage.axes) {
+      const int64_t step = arith::Decompose(load.operands()[d]).CoefficientOf(axis);
+      const bool is_stride = step > 1 && step < std::min(isa::kVectorGroup, extent);
+      if (found || !is_stride || extent % step != 0 || !tried.insert({from, d}).second) continue;
+      std::vector<Expr> extents(from->extents.begin(), from->extents.end());
+      const ir::Type type = extents[d].type();
+      extents[d] = c.Int(type, extent / step);
+      extents.insert(extents.begin() + static_cast<ptrdiff_t>(d) + 1, c.Int(type, step));
+      found = {from, c.NewBuffer(from->name, from->type, extents), d, step};
+    }
+  };
   for (const NestStage& stage : stages) {
     for (const Expr e : {stage.value, stage.element}) {
-      if (!e || stage.axes.empty()) continue;
+      if (!e) continue;
       ir::ForEachExpr(e, [&](Expr load) {
-        if (!load.Is(ExprKind::kLoad) || load.operands().empty()) return;
-        const Buffer buffer(load.buffer());
-        const int64_t step =
-            arith::Decompose(load.operands().back()).CoefficientOf(stage.axes.back());
-        const int64_t extent = ShapeOf(buffer).back();
-        const bool is_stride = step > 1 && step < std::min(isa::kVectorGroup, extent);
-        if (!is_stride || extent % step != 0 || is_known[buffer]) return;
-        is_known[buffer] = true;
-        steps.emplace_back(buffer, step);
+        if (!load.Is(ExprKind::kLoad) || targets.contains(Buffer(load.buffer()))) return;
+        for (size_t d = 0; d < load.operands().size(); ++d) look(stage, load, d);
       });
     }
   }
-  return steps;
+  return found;
 }
 
 }  // namespace
@@ -115,13 +126,9 @@ std::vector<std::pair<Buffer, int64_t>> StepsOf(const std::vector<NestStage>& st
 std::vector<std::pair<Buffer, Buffer>> SplitStrides(ir::Context& c,
                                                     std::vector<NestStage>& stages) {
   std::vector<std::pair<Buffer, Buffer>> views;
-  for (const auto& [buffer, step] : StepsOf(stages)) {
-    std::vector<Expr> extents(buffer->extents.begin(), buffer->extents.end());
-    const ir::Type type = extents.back().type();
-    extents.back() = c.Int(type, extents.back().int_value() / step);
-    extents.push_back(c.Int(type, step));
-    const Split split = {buffer, c.NewBuffer(buffer->name, buffer->type, extents), step};
-    if (Apply(split, stages)) views.emplace_back(split.to, buffer);
+  absl::flat_hash_set<std::pair<Buffer, size_t>> tried;
+  while (const std::optional<Split> split = FindSplit(c, stages, tried)) {
+    if (Apply(*split, stages)) views.emplace_back(split->to, split->from);
   }
   return views;
 }

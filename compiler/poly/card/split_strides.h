@@ -10,8 +10,8 @@
 
 namespace polynao::poly {
 
-// Rows of which the stages read every other element, or every third, .., as rows of such steps, where all reads know
-// which place of a step they take. Returns the new buffers, each with the one of which it is another shape.
+// Dimensions of which the stages read every other place, or every third, .., as such steps, where all reads know which
+// place of a step they take. Returns the new buffers, each with the one of which it is another shape.
 //
 //   Y[i] = X[2 * i] + X[2 * i + 1]   -->   Y[i] = X'[i, 0] + X'[i, 1]
 std::vector<std::pair<ir::Buffer, ir::Buffer>> SplitStrides(ir::Context& c,
