@@ -130,7 +130,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 17)) {
+    switch (random_.Pick(0, 18)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -301,6 +301,20 @@ class RandomNests {
         b[d] = StrCat(at[d], " * ", step, " + ", random_.Pick(0, step - 1));
         StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, a), " + max(",
                                               Element(t, b), ", ", Zero(), ")")));
+        return y;
+      }
+      case 15: {  // each place of a step along one dimension by a store
+        const int64_t step = random_.Pick(2, 3);
+        if (shape[d] < step) break;
+        shape[d] *= step;
+        const Tensor y = Output(shape, is_last);
+        const std::string x = Element(t, at);
+        for (int64_t place = 0; place < step; ++place) {
+          std::vector<std::string> to = at;
+          to[d] = StrCat(at[d], " * ", step, " + ", place);
+          StrAppend(&body_, Loops(t.shape, StrCat(Element(y, to), " = ",
+                                                  place == 1 ? StrCat(x, " + ", x) : x)));
+        }
         return y;
       }
       case 5: {  // in place
@@ -571,6 +585,12 @@ TEST(UnscheduledNestsTest, InterleavedPartsBecomeRows) {
                   "      Y[y, x] = max(Y[y, x], X[2 * y + r, 2 * x + s])\n    } }\n  } }\n}\n")
                   .notes,
               testing::Not(testing::Contains(HasSubstr("scalar unit"))));
+  // Stores at even and at odd places.
+  EXPECT_LE(run("func zip(L: f32[32768] in, H: f32[32768] in, Y: f32[65536] out) {\n"
+                "  for (i, 0, 32768) {\n    Y[2 * i] = L[i] + H[i]\n"
+                "    Y[2 * i + 1] = L[i] - H[i]\n  }\n}\n")
+                .cycles,
+            2 * 5120);
   // Tiles store what others would load: the tensor stays as it is.
   EXPECT_THAT(run("func update(Y: f32[4096, 2]) {\n"
                   "  for (i, 0, 4096) { Y[i, 0] = Y[i, 0] * Y[i, 1] }\n}\n")
