@@ -130,7 +130,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 17)) {
+    switch (random_.Pick(0, 21)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -265,7 +265,59 @@ class RandomNests {
                                               ", ", Zero(), ")")));
         return y;
       }
-      case 15: {  // windows of a dimension, under conditions on loops
+      case 12: {  // two of interleaved parts
+        if (rank < 2) break;
+        shape.pop_back();
+        const Tensor y = Output(shape, is_last);
+        const std::vector<std::string> to(at.begin(), at.end() - 1);
+        std::vector<std::string> a = at, b = at;
+        a.back() = StrCat(random_.Pick(0, t.shape.back() - 1));
+        b.back() = StrCat(random_.Pick(0, t.shape.back() - 1));
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, to), " = ", Element(t, a), " + max(",
+                                              Element(t, b), ", ", Zero(), ")")));
+        return y;
+      }
+      case 13: {  // interleaved parts, each by a store
+        const int64_t parts = random_.Pick(2, 3);
+        if (rank > 2) break;
+        shape.push_back(parts);
+        const Tensor y = Output(shape, is_last);
+        const std::string x = Element(t, at);
+        for (int64_t part = 0; part < parts; ++part) {
+          std::vector<std::string> to = at;
+          to.push_back(StrCat(part));
+          const std::string value = random_.OneIn(2) ? x : StrCat(x, " + ", x);
+          StrAppend(&body_, Loops(t.shape, StrCat(Element(y, to), " = ", value)));
+        }
+        return y;
+      }
+      case 14: {  // neighbours along one dimension as one
+        const int64_t step = random_.Pick(2, 3);
+        if (shape[d] < step) break;
+        shape[d] /= step;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> a = at, b = at;
+        a[d] = StrCat(at[d], " * ", step);
+        b[d] = StrCat(at[d], " * ", step, " + ", random_.Pick(0, step - 1));
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, a), " + max(",
+                                              Element(t, b), ", ", Zero(), ")")));
+        return y;
+      }
+      case 15: {  // each place of a step along one dimension by a store
+        const int64_t step = random_.Pick(2, 3);
+        if (shape[d] < step) break;
+        shape[d] *= step;
+        const Tensor y = Output(shape, is_last);
+        const std::string x = Element(t, at);
+        for (int64_t place = 0; place < step; ++place) {
+          std::vector<std::string> to = at;
+          to[d] = StrCat(at[d], " * ", step, " + ", place);
+          StrAppend(&body_, Loops(t.shape, StrCat(Element(y, to), " = ",
+                                                  place == 1 ? StrCat(x, " + ", x) : x)));
+        }
+        return y;
+      }
+      case 16: {  // windows of a dimension, under conditions on loops
         const Tensor y = Output(shape, is_last);
         std::vector<std::string> iterators = at, from = at;
         iterators.push_back("w");
@@ -283,7 +335,7 @@ class RandomNests {
                                        e, is_max ? ")" : "", " }")));
         return y;
       }
-      case 16: {  // stores under conditions on data
+      case 17: {  // stores under conditions on data
         const Tensor y = Output(shape, is_last);
         const std::string x = Element(t, at), own = Element(y, at);
         const std::string condition = StrCat("if (", x, " < ", Zero(), ") { ", own, " = ");
@@ -297,7 +349,7 @@ class RandomNests {
         }
         return y;
       }
-      case 17: {  // integer operations by numbers
+      case 18: {  // integer operations by numbers
         if (type_ != "i32") break;
         const Tensor y = Output(shape, is_last);
         const std::string operation = random_.Of<std::string>(
@@ -506,6 +558,85 @@ TEST(UnscheduledNestsTest, PartsOfRowsAreJoined) {
       "  for (i, 0, 40) { for (j, 0, 5) { Y[i, j + 5] = Y[i, j] - 1.0 } }\n}\n",
       OnCard());
   EXPECT_THAT(reads.notes, ElementsAre("S0 -> Y", "S1 -> Y"));
+}
+
+// Where parts stand interleaved they become rows of their own on chip. Limits are four times what memory needs.
+TEST(UnscheduledNestsTest, InterleavedPartsBecomeRows) {
+  const auto run = [](const std::string& text, const std::string& config = "mlu270") {
+    return MustAgree(text, OnCard(config));
+  };
+  // Three of so many channels.
+  const auto gray = [](int channels) {
+    return StrCat("func gray(X: f16[256, 256, ", channels, "] in, Y: f16[256, 256] out) {\n",
+                  "  for (y, 0, 256) { for (x, 0, 256) {\n",
+                  "    Y[y, x] = X[y, x, 0] * 0.299 + X[y, x, 1] * 0.587 + X[y, x, 2] * 0.114\n",
+                  "  } }\n}\n");
+  };
+  const NestReport pixels = run(gray(3));
+  EXPECT_THAT(pixels.notes, ElementsAre("X.turned S0 S0.turned -> Y"));
+  EXPECT_LE(pixels.cycles, 4 * 5120);
+  EXPECT_LE(run(gray(3), "mlu370").cycles, 4 * 1707);
+  EXPECT_LE(run(gray(4)).cycles, 4 * 6400);
+  // What is stored, too.
+  const NestReport product =
+      run("func product(A: f32[4096, 2] in, B: f32[4096, 2] in, Y: f32[4096, 2] out) {\n"
+          "  for (i, 0, 4096) {\n    Y[i, 0] = A[i, 0] * B[i, 0] - A[i, 1] * B[i, 1]\n"
+          "    Y[i, 1] = A[i, 0] * B[i, 1] + A[i, 1] * B[i, 0]\n  }\n}\n");
+  EXPECT_THAT(product.notes, ElementsAre("A.turned B.turned S0.inside S0 S1.inside S1 S1.joined "
+                                         "S1.joined.turned -> Y"));
+  EXPECT_LE(product.cycles, 4 * 960);
+  // Even and odd places of rows.
+  EXPECT_THAT(run("func pairs(X: f16[37, 1000] in, Y: f16[37, 500] out) {\n"
+                  "  for (y, 0, 37) { for (x, 0, 500) { Y[y, x] = X[y, 2 * x] + X[y, 2 * x + 1] } "
+                  "}\n}\n")
+                  .notes,
+              ElementsAre("X.turned S0 S0.turned -> Y"));
+  // Dimensions in another order; a part of the channels; neighbouring pixels.
+  EXPECT_LE(run("func planes(X: i8[224, 224, 3] in, Y: f16[3, 224, 224] out) {\n"
+                "  for (c, 0, 3) { for (y, 0, 224) { for (x, 0, 224) {\n"
+                "    Y[c, y, x] = f16(X[y, x, c]) * 0.01\n  } } }\n}\n")
+                .cycles,
+            4 * 4410);
+  EXPECT_LE(run("func part(X: f16[100, 70, 5] in, Y: f16[100, 70, 2] out) {\n"
+                "  for (y, 0, 100) { for (x, 0, 70) {\n    Y[y, x, 0] = X[y, x, 3] + X[y, x, 1]\n"
+                "    Y[y, x, 1] = X[y, x, 1] * X[y, x, 2]\n  } }\n}\n")
+                .cycles,
+            8 * 958);
+  EXPECT_THAT(run("func edges(X: f32[30, 501, 2] in, Y: f32[30, 500] out) {\n"
+                  "  for (y, 0, 30) { for (x, 0, 500) {\n"
+                  "    Y[y, x] = X[y, x + 1, 0] - X[y, x, 0] * X[y, x, 1]\n  } }\n}\n")
+                  .notes,
+              ElementsAre("X.turned S0 -> Y"));
+  // Steps along both dimensions; a sum over the channels; windows that a reduction takes.
+  EXPECT_LE(run("func pooling(X: f16[512, 512] in, Y: f16[256, 256] out) {\n"
+                "  for (y, 0, 256) { for (x, 0, 256) {\n"
+                "    Y[y, x] = max(max(X[2 * y, 2 * x], X[2 * y, 2 * x + 1]),\n"
+                "                  max(X[2 * y + 1, 2 * x], X[2 * y + 1, 2 * x + 1]))\n  } }\n}\n")
+                .cycles,
+            2 * 6400);
+  EXPECT_LE(run("func colours(X: f16[256, 256, 3] in, M: f16[3, 3] in, Y: f16[256, 256, 3] out) {\n"
+                "  for (y, 0, 256) { for (x, 0, 256) { for (c, 0, 3) {\n    Y[y, x, c] = 0.0\n"
+                "    for (k, 0, 3) { Y[y, x, c] = Y[y, x, c] + M[c, k] * X[y, x, k] }\n"
+                "  } } }\n}\n")
+                .cycles,
+            4 * 7681);
+  EXPECT_THAT(run("func windows(X: f32[64, 200] in, Y: f32[32, 100] out) {\n"
+                  "  for (y, 0, 32) { for (x, 0, 100) {\n    Y[y, x] = X[2 * y, 2 * x]\n"
+                  "    for (r, 0, 2) { for (s, 0, 2) {\n"
+                  "      Y[y, x] = max(Y[y, x], X[2 * y + r, 2 * x + s])\n    } }\n  } }\n}\n")
+                  .notes,
+              testing::Not(testing::Contains(HasSubstr("scalar unit"))));
+  // Stores at even and at odd places.
+  EXPECT_LE(run("func zip(L: f32[32768] in, H: f32[32768] in, Y: f32[65536] out) {\n"
+                "  for (i, 0, 32768) {\n    Y[2 * i] = L[i] + H[i]\n"
+                "    Y[2 * i + 1] = L[i] - H[i]\n  }\n}\n")
+                .cycles,
+            2 * 5120);
+  // Tiles store what others would load: the tensor stays as it is.
+  EXPECT_THAT(run("func update(Y: f32[4096, 2]) {\n"
+                  "  for (i, 0, 4096) { Y[i, 0] = Y[i, 0] * Y[i, 1] }\n}\n")
+                  .notes,
+              ElementsAre("S0 -> Y"));
 }
 
 // Rows of a triangle have margins of their own; what is computed there is computed of all elements, which must exist.

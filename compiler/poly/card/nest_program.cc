@@ -19,6 +19,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/mapping/clusters.h"
+#include "compiler/poly/card/interleaved.h"
 #include "compiler/poly/card/join_parts.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/poly/card/scalar_stage.h"
@@ -318,7 +319,33 @@ class Scheduler {
     const absl::StatusOr<Piece> turned = Cheaper(convolution, WithTurnedFactorsOf(members));
     const double limit = turned.ok() ? turned->cycles : kNoLimit;
     absl::StatusOr<Piece> plain = PieceOf(members, limit);
-    return turned.ok() && (!plain.ok() || turned->cycles < plain->cycles) ? turned : plain;
+    plain = Cheaper(plain, turned);
+    // What takes little longer than its elements take to move walks no tensor with a stride.
+    constexpr double kLittle = 1.5;
+    if (plain.ok() && plain->cycles < kLittle * GmemCycles(members)) return plain;
+    return Cheaper(plain, WithoutInterleaving(members));
+  }
+
+  // The members over tensors whose interleaved parts become rows on chip.
+  absl::StatusOr<Piece> WithoutInterleaving(const Members& members) {
+    const absl::Status none = InvalidInput("nothing is interleaved");
+    std::vector<NestStage> stages;
+    for (const NestStage* stage : members) {
+      // Tiles may load more of what is turned than they store.
+      if (Reads(*stage, stages_.WholeOf(members.back()->target))) return none;
+      stages.push_back(*stage);
+    }
+    absl::StatusOr<Piece> best = none;
+    const std::vector<Deinterleaved> ways = Deinterleave(c_, std::move(stages));
+    for (const auto& [list, views] : ways) {
+      for (const auto& [view, whole] : views) {
+        if (flat_.contains(whole)) MakeView(view, whole);
+      }
+      Members turned;
+      for (const NestStage& stage : list) turned.push_back(&stage);
+      best = Cheaper(best, PieceOf(turned));
+    }
+    return best;
   }
 
   // The members with their only reduction, a convolution, as several groups.

@@ -241,7 +241,27 @@ class StageFinder {
     return digits;
   }
 
-  // A store at indices each of which is a loop, or several: then the stage stores another shape of its target.
+  // An index that is one place of each step, 2 * i + 1, as the step's number, the step and the place: i, 2, 1. None if
+  // steps do not divide the extent.
+  struct PlaceOfSteps {
+    Expr number;
+    int64_t step, place;
+  };
+  static std::optional<PlaceOfSteps> PlaceOfStepsOf(const Statement& s, Expr index, Expr extent) {
+    const arith::LinearForm form = arith::Decompose(index);
+    if (form.terms().size() != 1 || !extent.Is(ExprKind::kIntImm)) return std::nullopt;
+    const auto& [atom, step] = form.terms()[0];
+    const bool is_loop =
+        std::find(s.iterators.begin(), s.iterators.end(), atom) != s.iterators.end();
+    if (!is_loop || step < 2 || extent.int_value() % step != 0) return std::nullopt;
+    const int64_t more = ir::FloorDiv(form.constant(), step);
+    return PlaceOfSteps{.number = more == 0 ? atom : atom + more,
+                        .step = step,
+                        .place = ir::FloorMod(form.constant(), step)};
+  }
+
+  // A store at indices each of which is a loop, several, or a place of steps: then the stage stores another shape of
+  // its target.
   Stmt WithLoopsAsIndices(Stmt store, const Statement& s, const std::vector<Bound>& box,
                           NestStages& stages) const {
     const ir::Buffer target = store.buffer();
@@ -253,6 +273,14 @@ class StageFinder {
       const std::vector<size_t> digits = IteratorOf(s, index, constant) == -2
                                              ? DigitsOf(s, box, index, target->extents[d])
                                              : std::vector<size_t>();
+      if (const auto at =
+              digits.empty() ? PlaceOfStepsOf(s, index, target->extents[d]) : std::nullopt) {
+        indices.push_back(at->number);
+        indices.push_back(c.Int(index.type(), at->place));
+        extents.push_back(c.Int(index.type(), target->extents[d].int_value() / at->step));
+        extents.push_back(c.Int(index.type(), at->step));
+        continue;
+      }
       if (digits.empty()) {
         indices.push_back(index), extents.push_back(target->extents[d]);
         continue;

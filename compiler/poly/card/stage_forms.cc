@@ -564,8 +564,9 @@ void TakeMarginsOff(ir::Context& c, NestStages& stages) {
         inner.low[d] = 0;
         inner.extents[d] = (*inside)[d].extent;
         extents.push_back(c.Int(axis.type(), inner.extents[d]));
-        by[stage.axes[d]] = axis + (*inside)[d].min;
-        at.push_back(stage.axes[d] - (*inside)[d].min);
+        const int64_t min = (*inside)[d].min;
+        by[stage.axes[d]] = min == 0 ? Expr(axis) : axis + min;
+        at.push_back(min == 0 ? Expr(stage.axes[d]) : stage.axes[d] - min);
       }
       inner.value = ir::Substitute(value.operand(1), by);
       inner.target =

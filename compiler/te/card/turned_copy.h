@@ -2,7 +2,7 @@
 // takes a cycle for each.
 //
 //   Y[b, a] = X[a, b]                -->  rows[a, b] = X[a, b] (loaded, or copied)    Y = transposed rows
-//   Y[b, c, a] = X[a, c, b]          -->  rows[c, a, b]   columns[c, b, a] = transposed rows[c]   Y[b, c, a] = columns
+//   Y[d, b, c, a] = X[d, a, c, b]    -->  rows[d, c, a, b]   Y[d] = transposed rows[d], of which (c, a) are one dimension
 #ifndef COMPILER_TE_CARD_TURNED_COPY_H_
 #define COMPILER_TE_CARD_TURNED_COPY_H_
 
@@ -23,15 +23,14 @@ struct Turn {
   size_t columns = 0;                    // b
   const isa::Instruction* by = nullptr;  // transposes a matrix
 
-  // Matrices of a box: one for each place along the dimensions but a and b.
-  int64_t matrices() const { return ElementCount(box) / (box.back() * box[columns]); }
-  // Whether Y's rows of a matrix do not follow one another, so that they are copied to their places.
-  bool IsApart() const {
-    for (size_t d = columns + 1; d + 1 < box.size(); ++d) {
-      if (box[d] > 1) return true;
-    }
-    return false;
+  // Matrices of a box: one for each place along the dimensions before b.
+  int64_t matrices() const {
+    int64_t count = 1;
+    for (size_t d = 0; d < columns; ++d) count *= box[d];
+    return count;
   }
+  // Of a matrix in memory: all behind b.
+  int64_t rows() const { return ElementCount(box) / (matrices() * box[columns]); }
 };
 
 // Cycles of the vector unit for a box. `copies`: its rows are copied on chip.
@@ -40,11 +39,11 @@ double CyclesOf(const Turn& turn, ir::Type type, bool copies, const LaneInstruct
 int64_t BytesOf(const Turn& turn, ir::Type type, int copies);
 
 struct TurnedCopy {
-  Tensor rows;     // the matrices as they stand in memory
-  Tensor columns;  // transposed; none if Y is
-  Tensor result;   // Y
+  Tensor rows;    // the matrices as they stand in memory
+  Tensor result;  // Y
 };
 
+class Schedule;
 class Stage;
 // The computes of a turn. `element`: of Y at some axes. `compute` adds a compute to the graph.
 using MakeCompute = std::function<Tensor(const std::string& name, const Shape& shape,
@@ -52,8 +51,11 @@ using MakeCompute = std::function<Tensor(const std::string& name, const Shape& s
 TurnedCopy MakeTurn(const std::string& name, const Turn& turn, const MakeCompute& compute,
                     const std::function<Expr(const Axes&)>& element);
 
-// Gives the stage of what is transposed its loops: those over matrices outside. The two innermost are the instruction.
-void TransposeEach(Stage& stage, const Turn& turn, const TurnedCopy& copy);
+// Has all of the matrices' rows loaded and transposed, also where readers need a part of them.
+void ComputeWholeRows(Schedule& s, const Turn& turn, const TurnedCopy& copy);
+
+// Gives Y's stage its loops: those over matrices outside. The two innermost are the instruction.
+void TransposeEach(Stage& stage, const Turn& turn);
 
 }  // namespace polynao::te
 

@@ -255,8 +255,12 @@ class VectorGroup::Places {
     }
     std::vector<AxisRun> axes;
     if (!KeepsOrder(i, axes)) {
+      const bool loads = is_input && group_.readers_[from].size() == 1;
+      const Shape box = placed.box;
+      if (loads) LoadWholeRows(i);
       placed.turn = TurnOf(i);
-      placed.loads_turned = placed.turn && is_input && group_.readers_[from].size() == 1;
+      placed.loads_turned = placed.turn && loads;
+      if (!placed.turn) placed.box = box;
       return;
     }
     if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
@@ -292,6 +296,21 @@ class VectorGroup::Places {
     return false;
   }
 
+  // Rows of which most elements are turned are loaded as a whole: parts of rows are short segments.
+  void LoadWholeRows(size_t i) {
+    if (!group_.turns_.contains(i)) return;
+    const size_t columns = ColumnsOf(i);
+    int64_t& loaded = at(i).box[columns];
+    const int64_t whole = list_[i].shape[columns];
+    if (2 * loaded > whole) loaded = whole;
+  }
+
+  // The axis of a copy that runs along the rows of what it reads.
+  size_t ColumnsOf(size_t i) const {
+    const std::vector<bool>& last = group_.indices_[i].back().uses;
+    return std::find(last.begin(), last.end(), true) - last.begin();
+  }
+
   // How copy i turns rows into columns; nothing if it copies element by element.
   std::optional<Turn> TurnOf(size_t i) const {
     const Placed& placed = layout_.nodes[i];
@@ -307,12 +326,8 @@ class VectorGroup::Places {
     for (size_t d = 0; d < box.size(); ++d) {
       if (list_[i].shape[d] % box[d] != 0) return std::nullopt;
     }
-    const std::vector<bool>& last = group_.indices_[i].back().uses;
     const Turn turn = {
-        .shape = list_[i].shape,
-        .box = box,
-        .columns = static_cast<size_t>(std::find(last.begin(), last.end(), true) - last.begin()),
-        .by = by->second};
+        .shape = list_[i].shape, .box = box, .columns = ColumnsOf(i), .by = by->second};
     const Type type = list_[i].type;
     // Matrices stand one behind the other, and vector instructions begin with each.
     const int64_t matrix = ElementCount(box) / turn.matrices() * ir::ByteSize(type);

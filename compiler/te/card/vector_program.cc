@@ -137,7 +137,7 @@ class VectorGroup::Builder {
     Stage& stage = s[on_chip_[i]];
     stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
     if (IsTransposed(i)) {
-      TransposeEach(stage, *layout_.nodes[i].turn, turned_.at(i));
+      TransposeEach(stage, *layout_.nodes[i].turn);
       return true;
     }
     stage.Pragma(stage.leaves()[0], list_[i].pads() && list_[i].kind == Kind::kCopy
@@ -146,7 +146,7 @@ class VectorGroup::Builder {
     return true;
   }
   // Whether the copy itself is what an instruction transposes.
-  bool IsTransposed(size_t i) const { return layout_.nodes[i].turn && !turned_.at(i).columns; }
+  bool IsTransposed(size_t i) const { return layout_.nodes[i].turn.has_value(); }
   // The loops of a copy that repeats runs of elements along its rows. A last, shorter run of each comes behind the
   // others of all rows, so that neither is an instruction for each row.
   static void CopyRuns(Stage& stage, int64_t length, int64_t run) {
@@ -621,7 +621,7 @@ void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& 
       if (placed.is_inlined || MadeByParts(s, i)) break;
       if (IsTransposed(i)) {
         s[on_chip_[i]].ComputeAt(s[y], loop).SetScope(isa::kNmem);
-        TransposeEach(s[on_chip_[i]], *placed.turn, turned_.at(i));
+        TransposeEach(s[on_chip_[i]], *placed.turn);
         break;
       }
       BackwardsFirst(s[on_chip_[i]], i);
@@ -649,22 +649,18 @@ void VectorGroup::Builder::PlaceTurned(Schedule& s, const Tensor& y, const Loops
   const Placed& placed = layout_.nodes[i];
   const TurnedCopy& turned = turned_.at(i);
   const auto of_parts = parts_.find(i);
-  for (const Tensor& made : {turned.rows, turned.columns}) {
-    if (!made) continue;
-    Stage& stage = s[made];
-    if (of_parts != parts_.end()) {
-      stage.ComputeAt(*of_parts->second.first, of_parts->second.second);
-    } else {
-      stage.ComputeAt(s[y], loops.tile);
-    }
-    stage.SetScope(isa::kNmem);
-    if (made == turned.columns) {
-      TransposeEach(stage, *placed.turn, turned);
-    } else {
-      stage.Pragma(stage.leaves()[0], "memcpy");
-    }
+  Stage& rows = s[turned.rows];
+  if (of_parts != parts_.end()) {
+    rows.ComputeAt(*of_parts->second.first, of_parts->second.second);
+  } else {
+    rows.ComputeAt(s[y], loops.tile);
   }
-  if (placed.loads_turned && !placed.is_same && !HasOneTile(t_)) s[turned.rows].DoubleBuffer();
+  rows.SetScope(isa::kNmem);
+  rows.Pragma(rows.leaves()[0], "memcpy");
+  const Turn& turn = *placed.turn;
+  const bool loads_all = turn.box[turn.columns] == turn.shape[turn.columns];
+  if (placed.loads_turned && loads_all) ComputeWholeRows(s, turn, turned);
+  if (placed.loads_turned && !placed.is_same && !HasOneTile(t_)) rows.DoubleBuffer();
 }
 
 // What is loaded or stored has two copies: one is moved while the other is used.
