@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
@@ -21,11 +22,14 @@ class AxisMerger {
   AxisMerger(ir::Context& c, std::vector<NestStage>& stages) : c_(c), stages_(stages) {}
 
   std::vector<std::pair<Buffer, Buffer>> Run() {
-    for (const NestStage& stage : stages_) {
-      Joins& axes = axes_.emplace_back(stage.axes.empty() ? 0 : stage.axes.size() - 1, true);
+    for (NestStage& stage : stages_) {
+      SortRanges(stage);
+      const size_t axes = stage.axes.size(), variables = axes + stage.ranges.size();
+      Joins& joins = joins_.emplace_back(variables == 0 ? 0 : variables - 1, true);
       AddBuffer(stage.target);
       for (const Buffer read : ReadsOf(stage)) AddBuffer(read);
-      if (!IsWhole(stage)) axes.assign(axes.size(), false);
+      if (!IsWhole(stage)) std::fill_n(joins.begin(), std::min(axes, joins.size()), false);
+      if (axes > 0 && axes < variables) joins[axes - 1] = false;
     }
     // What one stage keeps apart, others keep apart too.
     for (changed_ = true; changed_;) {
@@ -37,7 +41,7 @@ class AxisMerger {
   }
 
  private:
-  // Whether dimension d and the next one become one.
+  // Whether each dimension or variable and the next one become one. A stage's variables are its axes, then its ranges.
   using Joins = std::vector<bool>;
 
   void AddBuffer(Buffer buffer) {
@@ -50,17 +54,58 @@ class AxisMerger {
     joins[d] = false;
   }
 
-  // The axis that an index is; none: the number of axes.
-  static size_t AxisOf(const NestStage& stage, Expr index) {
-    return std::find(stage.axes.begin(), stage.axes.end(), index) - stage.axes.begin();
+  static size_t VariablesOf(const NestStage& stage) {
+    return stage.axes.size() + stage.ranges.size();
+  }
+  // The variable that an index is; none: the number of variables.
+  static size_t VariableOf(const NestStage& stage, Expr index) {
+    const auto axis = std::find(stage.axes.begin(), stage.axes.end(), index);
+    if (axis != stage.axes.end()) return axis - stage.axes.begin();
+    const auto range =
+        std::find_if(stage.ranges.begin(), stage.ranges.end(),
+                     [&](const NestStage::ReduceRange& r) { return r.var == index; });
+    return stage.axes.size() + (range - stage.ranges.begin());
+  }
+  static bool IsWholeOf(const NestStage& stage, size_t variable, int64_t extent) {
+    const size_t axes = stage.axes.size();
+    if (variable < axes) return stage.extents[variable] == extent;
+    const NestStage::ReduceRange& range = stage.ranges[variable - axes];
+    return range.min == 0 && range.extent == extent;
+  }
+
+  // Ranges, whose order is free, in the order of the dimensions of what is read first.
+  static void SortRanges(NestStage& stage) {
+    if (!stage.reduction) return;
+    std::vector<Expr> order;
+    ir::ForEachExpr(stage.element, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) order.insert(order.end(), e.operands().begin(), e.operands().end());
+    });
+    std::vector<NestStage::ReduceRange> sorted;
+    const auto take = [&](const auto& is_next) {
+      for (const NestStage::ReduceRange& range : stage.ranges) {
+        if (is_next(range)) sorted.push_back(range);
+      }
+    };
+    for (const Expr index : order) {
+      take([&](const auto& range) {
+        const bool is_taken = std::any_of(sorted.begin(), sorted.end(), [&](const auto& other) {
+          return other.var == range.var;
+        });
+        return range.var == index && !is_taken;
+      });
+    }
+    take([&](const auto& range) {
+      return std::find(order.begin(), order.end(), range.var) == order.end();
+    });
+    stage.ranges = std::move(sorted);
   }
 
   void Check(size_t s) {
     const NestStage& stage = stages_[s];
     Joins& stored = dimensions_.at(stage.target);
-    for (size_t d = 0; d < axes_[s].size(); ++d) {
-      if (!axes_[s][d]) KeepApart(stored, d);
-      if (!stored[d]) KeepApart(axes_[s], d);
+    for (size_t d = 0; d < stored.size(); ++d) {
+      if (!joins_[s][d]) KeepApart(stored, d);
+      if (!stored[d]) KeepApart(joins_[s], d);
     }
     for (const Expr e : {stage.value, stage.element}) {
       if (e) CheckExpression(s, e);
@@ -72,41 +117,41 @@ class AxisMerger {
       CheckLoad(s, e);
       return;
     }
-    KeepAxesApart(s, e);
+    KeepVariableApart(s, e);
     for (Expr operand : e.operands()) CheckExpression(s, operand);
   }
 
-  // An axis that is used by itself.
-  void KeepAxesApart(size_t s, Expr e) {
-    const size_t axis = AxisOf(stages_[s], e);
-    if (axis == stages_[s].axes.size()) return;
-    if (axis > 0) KeepApart(axes_[s], axis - 1);
-    if (axis < axes_[s].size()) KeepApart(axes_[s], axis);
+  // A variable that is used by itself.
+  void KeepVariableApart(size_t s, Expr e) {
+    const size_t variable = VariableOf(stages_[s], e);
+    if (variable == VariablesOf(stages_[s])) return;
+    if (variable > 0) KeepApart(joins_[s], variable - 1);
+    if (variable < joins_[s].size()) KeepApart(joins_[s], variable);
   }
 
   void CheckLoad(size_t s, Expr load) {
     const NestStage& stage = stages_[s];
     const Buffer buffer(load.buffer());
-    Joins& joins = dimensions_.at(buffer);
+    Joins &joins = dimensions_.at(buffer), &own = joins_[s];
     const te::Shape shape = ShapeOf(buffer);
-    const size_t none = stage.axes.size(), rank = load.operands().size();
-    std::vector<size_t> axis;
+    const size_t none = VariablesOf(stage), rank = load.operands().size();
+    std::vector<size_t> variable;
     for (Expr index : load.operands()) {
-      axis.push_back(AxisOf(stage, index));
-      if (axis.back() == none) CheckExpression(s, index);
+      variable.push_back(VariableOf(stage, index));
+      if (variable.back() == none) CheckExpression(s, index);
     }
     std::vector<bool> are_pairs(rank);  // index d and the next one
     for (size_t d = 0; d + 1 < rank; ++d) {
-      are_pairs[d] = axis[d] < axes_[s].size() && axis[d + 1] == axis[d] + 1 &&
-                     shape[d] == stage.extents[axis[d]] &&
-                     shape[d + 1] == stage.extents[axis[d + 1]];
-      if (!are_pairs[d] || !axes_[s][axis[d]]) KeepApart(joins, d);
-      if (are_pairs[d] && !joins[d]) KeepApart(axes_[s], axis[d]);
+      are_pairs[d] = variable[d] < own.size() && variable[d + 1] == variable[d] + 1 &&
+                     IsWholeOf(stage, variable[d], shape[d]) &&
+                     IsWholeOf(stage, variable[d + 1], shape[d + 1]);
+      if (!are_pairs[d] || !own[variable[d]]) KeepApart(joins, d);
+      if (are_pairs[d] && !joins[d]) KeepApart(own, variable[d]);
     }
     for (size_t d = 0; d < rank; ++d) {
-      if (axis[d] == none) continue;
-      if ((d == 0 || !are_pairs[d - 1]) && axis[d] > 0) KeepApart(axes_[s], axis[d] - 1);
-      if (!are_pairs[d] && axis[d] < axes_[s].size()) KeepApart(axes_[s], axis[d]);
+      if (variable[d] == none) continue;
+      if ((d == 0 || !are_pairs[d - 1]) && variable[d] > 0) KeepApart(own, variable[d] - 1);
+      if (!are_pairs[d] && variable[d] < own.size()) KeepApart(own, variable[d]);
     }
   }
 
@@ -139,7 +184,7 @@ class AxisMerger {
     ir::VarMap by;  // the first axis of several as the one that they become
     stage.axes.clear(), stage.low.clear(), stage.extents.clear();
     for (size_t d = 0; d < old.axes.size(); ++d) {
-      if (d > 0 && axes_[s][d - 1]) {
+      if (d > 0 && joins_[s][d - 1]) {
         stage.extents.back() *= old.extents[d];
         continue;
       }
@@ -147,6 +192,15 @@ class AxisMerger {
       stage.low.push_back(old.low[d]);
       stage.extents.push_back(old.extents[d]);
       by[old.axes[d]] = stage.axes.back();
+    }
+    stage.ranges.clear();
+    for (size_t r = 0; r < old.ranges.size(); ++r) {
+      const size_t variable = old.axes.size() + r;
+      if (r > 0 && joins_[s][variable - 1]) {
+        stage.ranges.back().extent *= old.ranges[r].extent;
+      } else {
+        stage.ranges.push_back(old.ranges[r]);
+      }
     }
     stage.target = Merged(target);
     for (Expr* e : {&stage.value, &stage.element}) {
@@ -169,7 +223,7 @@ class AxisMerger {
 
   ir::Context& c_;
   std::vector<NestStage>& stages_;
-  std::vector<Joins> axes_;  // of each stage
+  std::vector<Joins> joins_;  // of each stage
   absl::flat_hash_map<Buffer, Joins> dimensions_;
   absl::flat_hash_map<Buffer, Buffer> merged_;
   std::vector<std::pair<Buffer, Buffer>> views_;

@@ -18,6 +18,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/iteration_box.h"
+#include "compiler/poly/card/merged_axes.h"
 #include "compiler/poly/card/select_stores.h"
 #include "compiler/poly/card/stage_forms.h"
 #include "compiler/poly/card/sum_windows.h"
@@ -640,6 +641,19 @@ ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
   return buffer;
 }
 
+static void MergeLoops(ir::Context& c, NestStages& stages) {
+  for (const auto& [merged, buffer] : MergeAxes(c, stages.list)) {
+    const auto local = std::find(stages.locals.begin(), stages.locals.end(), buffer);
+    const bool has_shapes = std::any_of(stages.views.begin(), stages.views.end(),
+                                        [&](const auto& view) { return view.second == buffer; });
+    if (local != stages.locals.end() && !has_shapes) {
+      *local = merged;
+    } else {
+      stages.views.emplace_back(merged, buffer);
+    }
+  }
+}
+
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
   RETURN_IF_ERROR(unroller.Add(WithSelectedStores(function.body), ""));
@@ -648,6 +662,7 @@ absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   NameVersions(c, stages);
   DropUnits(c, stages);
   ShrinkLocals(c, stages);
+  MergeLoops(c, stages);
   TakeWindowsOut(c, stages);
   SplitAxes(c, stages);
   TakeMarginsOff(c, stages);
