@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/stage_graph.h"
 
@@ -230,7 +234,111 @@ class AxisMerger {
   bool changed_ = false;
 };
 
+class DigitSplitter {
+ public:
+  DigitSplitter(ir::Context& c, std::vector<NestStage>& stages) : c_(c), stages_(stages) {}
+
+  std::vector<std::pair<Buffer, Buffer>> Run() {
+    for (const NestStage& stage : stages_) stored_.insert(stage.target);
+    for (NestStage& stage : stages_) {
+      for (Expr* e : {&stage.value, &stage.element}) {
+        if (*e) *e = InStage(stage, *e);
+      }
+    }
+    return std::move(views_);
+  }
+
+ private:
+  struct Digit {
+    Expr var;
+    int64_t extent;
+  };
+
+  static std::optional<int64_t> ExtentOf(const NestStage& stage, Expr var) {
+    for (size_t d = 0; d < stage.axes.size(); ++d) {
+      if (stage.axes[d] == var) return stage.extents[d];
+    }
+    for (const NestStage::ReduceRange& range : stage.ranges) {
+      if (range.var == var && range.min == 0) return range.extent;
+    }
+    return std::nullopt;
+  }
+
+  // The outermost first; empty if the index is no such number.
+  static std::vector<Digit> DigitsOf(const NestStage& stage, Expr index, int64_t extent) {
+    const arith::LinearForm form = arith::Decompose(index);
+    if (form.terms().size() < 2 || form.constant() != 0) return {};
+    std::vector<arith::LinearForm::Term> terms(form.terms().begin(), form.terms().end());
+    std::sort(terms.begin(), terms.end(),
+              [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
+    std::vector<Digit> digits;
+    int64_t radix = 1;
+    for (const arith::LinearForm::Term& term : terms) {
+      const std::optional<int64_t> values = ExtentOf(stage, term.atom);
+      if (!values || term.coefficient != radix) return {};
+      digits.insert(digits.begin(), {term.atom, *values});
+      radix *= *values;
+    }
+    return radix == extent ? digits : std::vector<Digit>();
+  }
+
+  // Windows that lie side by side, X[2 * y + r], stay windows, if the place in a window does not go on into the next
+  // dimension.
+  static bool IsOfUse(const NestStage& stage, const std::vector<Digit>& digits, Expr next) {
+    const auto is_axis = [&](Expr var) {
+      return std::find(stage.axes.begin(), stage.axes.end(), var) != stage.axes.end();
+    };
+    const bool is_last_axis = is_axis(digits.back().var);
+    const bool are_alike = std::all_of(digits.begin(), digits.end(), [&](const Digit& digit) {
+      return is_axis(digit.var) == is_last_axis;
+    });
+    return are_alike || (next && ExtentOf(stage, next) && is_axis(next) == is_last_axis);
+  }
+
+  Expr InStage(const NestStage& stage, Expr e) {
+    std::vector<Expr> operands;
+    for (Expr operand : e.operands()) operands.push_back(InStage(stage, operand));
+    if (!e.Is(ExprKind::kLoad)) return operands.empty() ? e : c_.Rebuild(e, operands);
+    const Buffer buffer(e.buffer());
+    if (stored_.contains(buffer)) return c_.Rebuild(e, operands);
+    const te::Shape shape = ShapeOf(buffer);
+    std::vector<Expr> indices, extents;
+    for (size_t d = 0; d < operands.size(); ++d) {
+      std::vector<Digit> digits = DigitsOf(stage, operands[d], shape[d]);
+      const Expr next = d + 1 < operands.size() ? operands[d + 1] : Expr();
+      if (!digits.empty() && !IsOfUse(stage, digits, next)) digits.clear();
+      for (const Digit& digit : digits) {
+        indices.push_back(digit.var);
+        extents.push_back(c_.Int(digit.var.type(), digit.extent));
+      }
+      if (!digits.empty()) continue;
+      indices.push_back(operands[d]);
+      extents.push_back(buffer->extents[d]);
+    }
+    if (indices.size() == operands.size()) return c_.Rebuild(e, operands);
+    const auto is_it = [&](const auto& view) {
+      return view.second == buffer && view.first->extents == extents;
+    };
+    auto view = std::find_if(views_.begin(), views_.end(), is_it);
+    if (view == views_.end()) {
+      views_.emplace_back(c_.NewBuffer(buffer->name, buffer->type, extents), buffer);
+      view = views_.end() - 1;
+    }
+    return c_.Load(view->first, indices);
+  }
+
+  ir::Context& c_;
+  std::vector<NestStage>& stages_;
+  absl::flat_hash_set<Buffer> stored_;
+  std::vector<std::pair<Buffer, Buffer>> views_;
+};
+
 }  // namespace
+
+std::vector<std::pair<Buffer, Buffer>> SplitDigits(ir::Context& c,
+                                                   std::vector<NestStage>& stages) {
+  return DigitSplitter(c, stages).Run();
+}
 
 std::vector<std::pair<Buffer, Buffer>> MergeAxes(ir::Context& c, std::vector<NestStage>& stages) {
   return AxisMerger(c, stages).Run();

@@ -1,4 +1,4 @@
-// Neighbouring loops that all stages of a group walk as one.
+// Neighbouring loops that all stages of a group walk as one, and loops that share an index.
 #ifndef COMPILER_POLY_CARD_MERGED_AXES_H_
 #define COMPILER_POLY_CARD_MERGED_AXES_H_
 
@@ -17,6 +17,13 @@ namespace polynao::poly {
 //   Y[y, x] = X[y, x, 0] + X[y, x, 1]   -->   Y'[p] = X'[p, 0] + X'[p, 1]
 std::vector<std::pair<ir::Buffer, ir::Buffer>> MergeAxes(ir::Context& c,
                                                          std::vector<NestStage>& stages);
+
+// Indices of inputs that are numbers in mixed radix of several loops, and reach all of a dimension, as an index of each
+// loop. Returns the new buffers, each with the one of which it is another shape.
+//
+//   S[g] += X[g * 4 + c]   g in [0, 8), c in [0, 4)   -->   S[g] += X'[g, c]
+std::vector<std::pair<ir::Buffer, ir::Buffer>> SplitDigits(ir::Context& c,
+                                                           std::vector<NestStage>& stages);
 
 }  // namespace polynao::poly
 

@@ -642,6 +642,7 @@ ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
 }
 
 static void MergeLoops(ir::Context& c, NestStages& stages) {
+  for (const auto& view : SplitDigits(c, stages.list)) stages.views.push_back(view);
   for (const auto& [merged, buffer] : MergeAxes(c, stages.list)) {
     const auto local = std::find(stages.locals.begin(), stages.locals.end(), buffer);
     const bool has_shapes = std::any_of(stages.views.begin(), stages.views.end(),
