@@ -77,31 +77,29 @@ class AxisMerger {
     return range.min == 0 && range.extent == extent;
   }
 
-  // Ranges, whose order is free, in the order of the dimensions of what is read first.
+  // Ranges, whose order is free, in the order of dimensions: those that are indices of the first load. Others stay where
+  // they are.
   static void SortRanges(NestStage& stage) {
     if (!stage.reduction) return;
-    std::vector<Expr> order;
+    Expr first;
     ir::ForEachExpr(stage.element, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) order.insert(order.end(), e.operands().begin(), e.operands().end());
+      if (e.Is(ExprKind::kLoad) && !first) first = e;
     });
+    std::vector<size_t> places;
     std::vector<NestStage::ReduceRange> sorted;
-    const auto take = [&](const auto& is_next) {
-      for (const NestStage::ReduceRange& range : stage.ranges) {
-        if (is_next(range)) sorted.push_back(range);
+    for (size_t r = 0; first && r < stage.ranges.size(); ++r) {
+      const absl::Span<const Expr> indices = first.operands();
+      if (std::find(indices.begin(), indices.end(), stage.ranges[r].var) != indices.end()) {
+        places.push_back(r);
       }
-    };
-    for (const Expr index : order) {
-      take([&](const auto& range) {
-        const bool is_taken = std::any_of(sorted.begin(), sorted.end(), [&](const auto& other) {
-          return other.var == range.var;
-        });
-        return range.var == index && !is_taken;
-      });
     }
-    take([&](const auto& range) {
-      return std::find(order.begin(), order.end(), range.var) == order.end();
-    });
-    stage.ranges = std::move(sorted);
+    for (size_t d = 0; first && d < first.operands().size(); ++d) {
+      for (const size_t r : places) {
+        if (stage.ranges[r].var == first.operand(d)) sorted.push_back(stage.ranges[r]);
+      }
+    }
+    if (sorted.size() != places.size()) return;  // a diagonal
+    for (size_t i = 0; i < places.size(); ++i) stage.ranges[places[i]] = sorted[i];
   }
 
   void Check(size_t s) {
@@ -335,8 +333,7 @@ class DigitSplitter {
 
 }  // namespace
 
-std::vector<std::pair<Buffer, Buffer>> SplitDigits(ir::Context& c,
-                                                   std::vector<NestStage>& stages) {
+std::vector<std::pair<Buffer, Buffer>> SplitDigits(ir::Context& c, std::vector<NestStage>& stages) {
   return DigitSplitter(c, stages).Run();
 }
 

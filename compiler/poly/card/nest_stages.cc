@@ -17,6 +17,7 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/axis_values.h"
 #include "compiler/poly/card/iteration_box.h"
 #include "compiler/poly/card/merged_axes.h"
 #include "compiler/poly/card/select_stores.h"
@@ -663,6 +664,7 @@ absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   NameVersions(c, stages);
   DropUnits(c, stages);
   ShrinkLocals(c, stages);
+  TakeAxisValuesOut(c, stages);
   MergeLoops(c, stages);
   TakeWindowsOut(c, stages);
   SplitAxes(c, stages);
