@@ -825,6 +825,39 @@ TEST(UnscheduledNestsTest, SumsOfHalves) {
               testing::Not(testing::Contains(HasSubstr("sums"))));
 }
 
+// Sums over several loops around rows are sums over one; groups of channels are rows of all that they sum up.
+TEST(UnscheduledNestsTest, LoopsThatAreWalkedAsOne) {
+  const NestReport means = MustAgree(
+      "func means(X: f32[4, 14, 15, 64] in, m: f32[64] out) {\n"
+      "  for (c, 0, 64) {\n    m[c] = 0.0\n    for (y, 0, 14) { for (n, 0, 4) { for (x, 0, 15) {\n"
+      "      m[c] = m[c] + X[n, y, x, c]\n    } } }\n  }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_LT(means.cycles, 4000);
+  const NestReport groups = MustAgree(
+      "func groups(X: f32[32, 28, 28] in, Y: f32[32, 28, 28] out) {\n  allocate s: f32[8]\n"
+      "  for (g, 0, 8) {\n    s[g] = 0.0\n    for (c, 0, 4) { for (y, 0, 28) { for (x, 0, 28) {\n"
+      "      s[g] = s[g] + X[g * 4 + c, y, x]\n    } } }\n  }\n"
+      "  for (g, 0, 8) { for (c, 0, 4) { for (y, 0, 28) { for (x, 0, 28) {\n"
+      "    Y[g * 4 + c, y, x] = X[g * 4 + c, y, x] - s[g]\n  } } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_LT(groups.cycles, 4000);
+}
+
+// The place of the largest element: places are a row that the scalar units store.
+TEST(UnscheduledNestsTest, ValuesOfPlaces) {
+  const NestReport report = MustAgree(
+      "func places(X: f32[33, 130] in, M: f32[33] out, P: i32[33] out, Y: f32[33, 130] out) {\n"
+      "  for (i, 0, 33) {\n    M[i] = X[i, 0]\n"
+      "    for (j, 0, 130) { M[i] = max(M[i], X[i, j]) }\n  }\n"
+      "  for (i, 0, 33) {\n    P[i] = 130\n"
+      "    for (j, 0, 130) { P[i] = min(P[i], select(X[i, j] == M[i], j, 130)) }\n  }\n"
+      "  for (i, 0, 33) { for (j, 0, 130) {\n"
+      "    Y[i, j] = X[i, j] + sin(f32(i + 2) * exp(f32(j) * -0.125))\n  } }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, testing::Contains("S3 -> P"));
+  EXPECT_LT(report.cycles, 60000);
+}
+
 // A stage that has no instructions is scalar code by itself.
 TEST(UnscheduledNestsTest, OneStageOnTheScalarUnits) {
   const NestReport report = MustAgree(
@@ -864,9 +897,10 @@ TEST(UnscheduledNestsTest, MarginsAndWhatFollowsGoWithTheSums) {
   const auto run = [&](int size) {
     return MustAgree(absl::StrReplaceAll(blocked, {{"%d", StrCat(size)}}), OnCard());
   };
-  EXPECT_THAT(run(3).notes,
-              ElementsAre("S4 -> G.turned", "S4 -> Q.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
-  EXPECT_THAT(run(1).notes, ElementsAre("S4 -> Q.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
+  EXPECT_THAT(run(3).notes, ElementsAre("S4 -> G.turned.turned", "S4 -> Q.turned.turned",
+                                        "S1 S4 S5 -> Y.turned", "S5 -> Y"));
+  EXPECT_THAT(run(1).notes,
+              ElementsAre("S4 -> Q.turned.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
 }
 
 // Channels on two axes, depth on two, as in blocked layouts; groups of channels; windows of three dimensions.

@@ -77,8 +77,8 @@ class AxisMerger {
     return range.min == 0 && range.extent == extent;
   }
 
-  // Ranges, whose order is free, in the order of dimensions: those that are indices of the first load. Others stay where
-  // they are.
+  // Ranges, whose order is free, in the order of dimensions: those that are indices of the first load. Others stay
+  // where they are.
   static void SortRanges(NestStage& stage) {
     if (!stage.reduction) return;
     Expr first;
