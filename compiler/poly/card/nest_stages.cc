@@ -18,6 +18,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/iteration_box.h"
+#include "compiler/poly/card/place_tables.h"
 #include "compiler/poly/card/select_stores.h"
 #include "compiler/poly/card/stage_forms.h"
 #include "compiler/poly/card/sum_windows.h"
@@ -649,6 +650,7 @@ absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   DropUnits(c, stages);
   ShrinkLocals(c, stages);
   TakeWindowsOut(c, stages);
+  TabulatePlaces(function, stages);
   SplitAxes(c, stages);
   TakeMarginsOff(c, stages);
   UnrollPlaces(c, stages);
