@@ -1,6 +1,7 @@
 #include "compiler/poly/card/place_tables.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -41,14 +42,13 @@ class Tabulator {
       // A stage that is a table has nothing that is less.
       if (stage.axes.size() > 1 || (stage.value && HasLoads(stage.value)) || stage.reduction) {
         stage_ = &stage;
-        split_ = SplitOf(stage);
+        MakePlans();
         for (Expr* e : {&stage.value, &stage.element}) {
           if (*e) *e = Tabulated(*e);
         }
-        if (split_) Split(stage);
+        if (split_) InSteps(stage);
         for (NestStage& made : before_) list.push_back(std::move(made));
         before_.clear();
-        padded_.clear();
       }
       Add(std::move(stage), list);
     }
@@ -109,28 +109,18 @@ class Tabulator {
       const Expr operand = e.operands()[i];
       // Conditions of loops are boxes for other passes.
       const bool stays = e.Is(ExprKind::kSelect) && i == 0 && !HasLoads(operand);
-      const bool is_split = split_ && e.Is(ExprKind::kLoad) && split_->places.contains(operand);
-      if (is_split) {
-        const Steps& steps = split_->places.at(operand);
-        padded = Padded(ir::Buffer(e.buffer()), i, steps.margins);
-        operands.push_back(InSteps(steps));
+      const auto it = e.Is(ExprKind::kLoad) ? forms_.find(operand) : forms_.end();
+      if (it != forms_.end()) {
+        const ir::Buffer buffer = padded ? padded : ir::Buffer(e.buffer());
+        if (it->second.margins) padded = Padded(buffer, i, *it->second.margins);
+        operands.push_back(At(it->second));
         continue;
       }
-      operands.push_back(stays                   ? operand
-                         : e.Is(ExprKind::kLoad) ? Index(operand)
-                                                 : Tabulated(operand));
+      const bool is_left = stays || e.Is(ExprKind::kLoad);
+      operands.push_back(is_left ? operand : Tabulated(operand));
     }
     if (padded) return c_.Load(padded, operands);
     return operands.empty() ? e : c_.Rebuild(e, operands);
-  }
-
-  Expr Index(Expr index) {
-    const auto axis = IsComputed(index) ? OnlyAxisOf(index) : std::nullopt;
-    if (!axis) return index;
-    const std::optional<ir::Tensor> values = ValuesOf(index, *axis);
-    if (!values) return index;
-    const std::optional<Quotient> q = QuotientOf(IntegersOf(*values));
-    return q ? QuotientAt(*q, stage_->axes[*axis]) : index;
   }
 
   static std::vector<int64_t> IntegersOf(const ir::Tensor& values) {
@@ -221,32 +211,80 @@ class Tabulator {
     return stages_.locals.back();
   }
 
-  // ---- places that repeat
+  // ---- places
 
-  // An index step * q + stride * s + shift of the place s in step q, but for places at the ends.
-  struct Steps {
-    int64_t step, stride, shift;
-    size_t margins;  // the buffers' copy that is read
-    int64_t At(int64_t i, int64_t by) const { return step * (i / by) + stride * (i % by) + shift; }
-  };
-  // An axis whose indices are steps: i = q * by + s. What is read has margins in which the ends are steps, too.
+  using Tables = absl::flat_hash_map<Expr, std::vector<int64_t>>;
+  // Which place of a buffer stands at each index.
+  using Margins = std::map<int64_t, int64_t>;
+  // An index: step * q + stride * s + shift of the place s in step q of an axis that is split, or a quotient; of the
+  // buffer, or of its copy with margins, in which it holds for the first and the last places, too.
   //
   //   Y[i] = X[max((i - 1) / 2, 0)]    -->   X.padded[i] = X[max(i - 1, 0)]    Y[q, s] = X.padded[q + s]
-  struct AxisSplit {
+  struct Form {
+    size_t axis;
+    Quotient quotient;
+    int64_t step = 0, stride = 0, shift = 0;
+    std::optional<size_t> margins = std::nullopt;
+    int64_t InSteps(int64_t i, int64_t by) const {
+      return step * (i / by) + stride * (i % by) + shift;
+    }
+  };
+  struct Split {
     size_t axis;
     int64_t by;
-    absl::flat_hash_map<Expr, Steps> places;
-    // Which place of a buffer stands at each index.
-    std::vector<std::map<int64_t, int64_t>> margins;
     ir::Var steps, place;
   };
-  static bool IsSame(const std::map<int64_t, int64_t>& margins) {
-    return std::all_of(margins.begin(), margins.end(),
-                       [](const auto& pair) { return pair.first == pair.second; });
+
+  // Finds what stands for each index of the stage: forms_, margins_, split_.
+  void MakePlans() {
+    forms_.clear(), margins_.clear(), padded_.clear();
+    split_.reset();
+    // Of long rows each is copied by itself; short ones repeat.
+    constexpr int64_t kLongRow = 4096, kMostBy = 4;
+    int64_t row = ir::ByteSize(stage_->target->type);
+    for (size_t axis = stage_->axes.size(); axis-- > 0;) {
+      const Tables tables = TablesOf(axis);
+      const int64_t extent = stage_->extents[axis];
+      const bool may_split = !split_ && !stage_->reduction && IsWhole(*stage_) && row < kLongRow;
+      bool is_split = false;
+      for (int64_t by = 2; by <= kMostBy && may_split && !is_split && !tables.empty(); ++by) {
+        is_split = extent % by == 0 && Repeats(tables, axis, by);
+        if (!is_split) continue;
+        const ir::Var& var = stage_->axes[axis];
+        split_ = {axis, by, c_.NewVar(var.name(), var.type()), c_.NewVar(var.name(), var.type())};
+      }
+      if (!is_split && !tables.empty()) FindQuotients(tables, axis);
+      row *= extent;
+    }
   }
-  // Adds `more`, if no index stands for two places.
-  static bool JoinMargins(const std::map<int64_t, int64_t>& more,
-                          std::map<int64_t, int64_t>& margins) {
+
+  // The computed indices of an axis. Empty if they are in several dimensions of one buffer.
+  Tables TablesOf(size_t axis) {
+    Tables tables;
+    absl::flat_hash_map<ir::Buffer, size_t> dimensions;
+    bool is_plain = true;
+    for (const Expr value : {stage_->value, stage_->element}) {
+      if (!value) continue;
+      ir::ForEachExpr(value, [&](Expr e) {
+        if (!e.Is(ExprKind::kLoad)) return;
+        for (size_t d = 0; d < e.operands().size(); ++d) {
+          const Expr index = e.operands()[d];
+          if (!IsComputed(index) || OnlyAxisOf(index) != axis) continue;
+          const ir::Buffer buffer(e.buffer());
+          const auto values = ValuesOf(index, axis);
+          is_plain = is_plain && values && dimensions.try_emplace(buffer, d).first->second == d;
+          for (const Expr extent : buffer->extents) {
+            is_plain = is_plain && extent.Is(ExprKind::kIntImm);
+          }
+          if (values) tables[index] = IntegersOf(*values);
+        }
+      });
+    }
+    return is_plain ? tables : Tables();
+  }
+
+  // Adds what stands at each index, if no index stands for two places.
+  static bool Join(const Margins& more, Margins& margins) {
     for (const auto& [index, place] : more) {
       const auto it = margins.find(index);
       if (it != margins.end() && it->second != place) return false;
@@ -255,7 +293,7 @@ class Tabulator {
     return true;
   }
   // All places from the first index to the last one; what nobody reads is what stands before it.
-  static std::vector<int64_t> TableOf(const std::map<int64_t, int64_t>& margins) {
+  static std::vector<int64_t> TableOf(const Margins& margins) {
     std::vector<int64_t> table;
     for (int64_t i = margins.begin()->first; i <= margins.rbegin()->first; ++i) {
       const auto it = margins.find(i);
@@ -263,103 +301,112 @@ class Tabulator {
     }
     return table;
   }
-
-  static std::optional<Steps> StepsOf(const std::vector<int64_t>& table, int64_t by) {
-    const int64_t count = static_cast<int64_t>(table.size());
-    if (count < 4 * by) return std::nullopt;
-    // What a place in the middle says holds for most others.
-    const int64_t middle = count / by / 2;
-    const auto at = [&](int64_t q, int64_t s) { return table[q * by + s]; };
-    Steps steps = {.step = at(middle + 1, 0) - at(middle, 0),
-                   .stride = by > 1 ? at(middle, 1) - at(middle, 0) : 0,
-                   .shift = 0,
-                   .margins = 0};
-    steps.shift = at(middle, 0) - steps.step * middle;
-    for (int64_t i = by; i < count - by; ++i) {
-      if (steps.At(i, by) != table[i]) return std::nullopt;
-    }
-    return steps;
-  }
-
-  using Tables = absl::flat_hash_map<Expr, std::vector<int64_t>>;
-  // The axis of a stage to split. Rows behind it are short: of long ones each may be copied by itself.
-  std::optional<AxisSplit> SplitOf(const NestStage& stage) {
-    constexpr int64_t kMostBy = 4, kLongRow = 4096;
-    if (stage.reduction || !IsWhole(stage)) return std::nullopt;
-    int64_t row = ir::ByteSize(stage.target->type);
-    for (size_t axis = stage.axes.size(); axis-- > 0 && row < kLongRow;) {
-      const int64_t extent = stage.extents[axis];
-      Tables tables;
-      absl::flat_hash_map<ir::Buffer, size_t> dimensions;
-      bool are_read = true;  // each buffer by one of its dimensions
-      ir::ForEachExpr(stage.value, [&](Expr e) {
-        if (!e.Is(ExprKind::kLoad)) return;
-        for (size_t d = 0; d < e.operands().size(); ++d) {
-          const Expr index = e.operands()[d];
-          if (!IsComputed(index) || OnlyAxisOf(index) != axis) continue;
-          const ir::Buffer buffer(e.buffer());
-          const auto values = ValuesOf(index, axis);
-          are_read = are_read && values && dimensions.try_emplace(buffer, d).first->second == d;
-          for (const Expr extent : buffer->extents) {
-            are_read = are_read && extent.Is(ExprKind::kIntImm);
-          }
-          if (values) tables[index] = IntegersOf(*values);
-        }
-      });
-      for (int64_t by = 2; by <= kMostBy && are_read && !tables.empty(); ++by) {
-        if (extent % by != 0) continue;
-        std::optional<AxisSplit> split = SplitBy(tables, axis, extent, by);
-        if (!split) continue;
-        const ir::Var& var = stage.axes[axis];
-        split->steps = c_.NewVar(var.name(), var.type());
-        split->place = c_.NewVar(var.name(), var.type());
-        return split;
-      }
-      row *= extent;
-    }
-    return std::nullopt;
-  }
-
-  static std::optional<AxisSplit> SplitBy(const Tables& tables, size_t axis, int64_t extent,
-                                          int64_t by) {
-    AxisSplit split = {
-        .axis = axis, .by = by, .places = {}, .margins = {}, .steps = {}, .place = {}};
+  // Takes the forms of all tables of an axis, `at` giving the index for each place. False, and nothing is changed, if
+  // margins are no quotients, or there are more than `most` copies.
+  template <typename At>
+  bool TakeForms(const Tables& tables, absl::flat_hash_map<Expr, Form> forms, size_t most,
+                 const At& at) {
+    std::vector<Margins> margins;
+    absl::flat_hash_map<Expr, size_t> number;
     for (const auto& [index, table] : tables) {
-      std::optional<Steps> steps = StepsOf(table, by);
-      if (!steps || steps->step < 1) return std::nullopt;
-      std::map<int64_t, int64_t> own;
-      for (int64_t i = 0; i < extent; ++i) {
-        const auto it = own.try_emplace(steps->At(i, by), table[i]).first;
-        if (it->second != table[i]) return std::nullopt;
+      Margins own;
+      for (size_t i = 0; i < table.size(); ++i) {
+        const int64_t from = at(forms.at(index), static_cast<int64_t>(i));
+        if (own.try_emplace(from, table[i]).first->second != table[i]) return false;
       }
-      size_t& k = steps->margins;
-      while (k < split.margins.size() && !JoinMargins(own, split.margins[k])) ++k;
-      if (k == split.margins.size()) split.margins.push_back(own);
-      split.places[index] = *steps;
+      size_t k = 0;
+      while (k < margins.size() && !Join(own, margins[k])) ++k;
+      if (k == margins.size()) margins.push_back(own);
+      number[index] = k;
     }
-    for (const auto& margins : split.margins) {
-      if (!IsSame(margins) && !QuotientOf(TableOf(margins))) return std::nullopt;
+    if (margins.size() > most) return false;
+    std::vector<bool> is_same;
+    for (const Margins& of : margins) {
+      is_same.push_back(
+          std::all_of(of.begin(), of.end(), [](const auto& p) { return p.first == p.second; }));
+      if (!is_same.back() && !QuotientOf(TableOf(of))) return false;
     }
-    return split;
+    for (auto& [index, form] : forms) {
+      const size_t k = number.at(index);
+      if (!is_same[k]) form.margins = margins_.size() + k;
+      forms_.emplace(index, form);
+    }
+    margins_.insert(margins_.end(), margins.begin(), margins.end());
+    return true;
   }
 
-  Expr InSteps(const Steps& steps) const {
-    Expr at = steps.step == 1 ? Expr(split_->steps) : split_->steps * steps.step;
-    if (steps.stride == 1) at = at + split_->place;
-    if (steps.stride != 0 && steps.stride != 1) at = at + split_->place * steps.stride;
-    const auto& margins = split_->margins[steps.margins];
-    const int64_t shift = steps.shift - (IsSame(margins) ? 0 : margins.begin()->first);
-    return shift == 0 ? at : at + shift;
+  // Whether the tables are steps of so many places, but for the ends.
+  bool Repeats(const Tables& tables, size_t axis, int64_t by) {
+    absl::flat_hash_map<Expr, Form> forms;
+    for (const auto& [index, table] : tables) {
+      const int64_t count = static_cast<int64_t>(table.size());
+      if (count < 4 * by) return false;
+      // What a place in the middle says holds for most others.
+      const int64_t middle = count / by / 2;
+      const auto at = [&, &values = table](int64_t q, int64_t s) { return values[q * by + s]; };
+      Form form = {.axis = axis, .quotient = {}};
+      form.step = at(middle + 1, 0) - at(middle, 0);
+      form.stride = at(middle, 1) - at(middle, 0);
+      form.shift = at(middle, 0) - form.step * middle;
+      for (int64_t i = by; i < count - by; ++i) {
+        if (form.InSteps(i, by) != table[i]) return false;
+      }
+      if (form.step < 1) return false;
+      forms.emplace(index, form);
+    }
+    return TakeForms(tables, forms, tables.size(),
+                     [&](const Form& f, int64_t i) { return f.InSteps(i, by); });
   }
 
-  // A copy of a buffer with margins along a dimension; the buffer itself if it needs none.
-  ir::Buffer Padded(ir::Buffer buffer, size_t dimension, size_t number) {
-    const auto& margins = split_->margins[number];
-    if (IsSame(margins)) return buffer;
-    ir::Buffer& padded = padded_[{buffer, number}];
+  // Quotients that differ in their shifts alone: so those who place rows know how far apart they are.
+  void FindQuotients(const Tables& tables, size_t axis) {
+    const int64_t extent = stage_->extents[axis];
+    const std::vector<int64_t>& any = tables.begin()->second;
+    const int64_t steps = std::max<int64_t>(1, extent - 1), rise = any.back() - any.front();
+    for (const Ends ends : {Ends{}, Ends{.last = true}, Ends{.first = true, .last = true}}) {
+      // All read one copy, or several.
+      for (const size_t most : {size_t{1}, tables.size()}) {
+        for (int64_t divisor = 1; divisor <= 4 * extent; ++divisor) {
+          const int64_t least = ir::FloorDiv(rise * divisor, steps) - 1;
+          for (int64_t factor = least; factor <= least + 3; ++factor) {
+            absl::flat_hash_map<Expr, Form> forms;
+            for (const auto& [index, table] : tables) {
+              const std::optional<int64_t> shift = ShiftOf(table, factor, divisor, ends);
+              if (!shift) break;
+              forms.emplace(index, Form{.axis = axis, .quotient = {factor, *shift, divisor}});
+            }
+            const auto at = [](const Form& f, int64_t i) { return f.quotient.At(i); };
+            if (forms.size() == tables.size() && TakeForms(tables, forms, most, at)) return;
+          }
+        }
+      }
+    }
+  }
+
+  Expr At(const Form& form) const {
+    const int64_t first = form.margins ? margins_[*form.margins].begin()->first : 0;
+    if (!split_ || split_->axis != form.axis) {
+      Quotient q = form.quotient;
+      q.shift -= first * q.divisor;
+      // SplitAxes makes two axes of i / 2: that is a copy more where steps do not divide the axis.
+      const bool divides = q.shift == 0 && stage_->extents[form.axis] % q.divisor == 0;
+      if (q.factor == 1 && q.divisor > 1 && (!divides || forms_.size() > 1)) {
+        q = {2, 2 * q.shift, 2 * q.divisor};
+      }
+      return QuotientAt(q, stage_->axes[form.axis]);
+    }
+    Expr at = form.step == 1 ? Expr(split_->steps) : split_->steps * form.step;
+    if (form.stride == 1) at = at + split_->place;
+    if (form.stride != 0 && form.stride != 1) at = at + split_->place * form.stride;
+    return form.shift == first ? at : at + (form.shift - first);
+  }
+
+  // A copy of a buffer with margins along a dimension.
+  ir::Buffer Padded(ir::Buffer buffer, size_t dimension, size_t margins) {
+    ir::Buffer& padded = padded_[{buffer, margins}];
     if (padded) return padded;
-    const std::vector<int64_t> table = TableOf(margins);
-    const ir::Type type = split_->steps.type();
+    const std::vector<int64_t> table = TableOf(margins_[margins]);
+    const ir::Type type = stage_->axes[0].type();
     NestStage copy = {.name = NewName("padded"),
                       .place = stage_->place,
                       .target = {},
@@ -384,8 +431,8 @@ class Tabulator {
   }
 
   // The stage itself over steps and places.
-  void Split(NestStage& stage) {
-    const AxisSplit& split = *split_;
+  void InSteps(NestStage& stage) {
+    const Split& split = *split_;
     const ir::Var var = stage.axes[split.axis];
     const ir::Buffer target = stage.target;
     const auto at = static_cast<ptrdiff_t>(split.axis);
@@ -503,7 +550,9 @@ class Tabulator {
   ir::Context& c_;
   NestStages& stages_;
   const NestStage* stage_ = nullptr;
-  std::optional<AxisSplit> split_;
+  std::optional<Split> split_;
+  absl::flat_hash_map<Expr, Form> forms_;  // of indices
+  std::vector<Margins> margins_;
   std::vector<NestStage> before_;  // stages that the stage needs
   absl::flat_hash_map<std::pair<ir::Buffer, size_t>, ir::Buffer> padded_;  // of the stage
   int number_ = 0;                                                         // of stages
@@ -513,24 +562,30 @@ class Tabulator {
 
 }  // namespace
 
-std::optional<Quotient> QuotientOf(const std::vector<int64_t>& table) {
-  const int64_t count = static_cast<int64_t>(table.size());
-  if (count == 0) return std::nullopt;
-  if (std::all_of(table.begin(), table.end(), [&](int64_t t) { return t == table[0]; })) {
-    return Quotient{.factor = 0, .shift = table[0], .divisor = 1};
+std::optional<int64_t> ShiftOf(const std::vector<int64_t>& table, int64_t factor, int64_t divisor,
+                               const Ends& ends) {
+  size_t first = 0, last = table.size();
+  while (ends.first && first + 1 < last && table[first] == table[0]) ++first;
+  while (ends.last && first + 1 < last && table[last - 1] == table.back()) --last;
+  // divisor * t <= factor * i + shift < divisor * (t + 1)
+  int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
+  for (size_t i = first; i < last; ++i) {
+    const int64_t shift = divisor * table[i] - factor * static_cast<int64_t>(i);
+    low = std::max(low, shift), high = std::min(high, shift + divisor);
+    if (low >= high) return std::nullopt;
   }
+  return low;
+}
+
+std::optional<Quotient> QuotientOf(const std::vector<int64_t>& table) {
+  const int64_t steps = static_cast<int64_t>(table.size()) - 1;
+  if (steps < 1) return Quotient{.factor = 0, .shift = table[0], .divisor = 1};
   // A table that is clamped at its ends has divisors of about its length.
-  const int64_t rise = table.back() - table.front(), steps = count - 1;
-  for (int64_t divisor = 1; divisor <= 2 * count; ++divisor) {
-    const int64_t least = ir::FloorDiv(rise * divisor, steps) - 1;
+  for (int64_t divisor = 1; divisor <= 2 * steps; ++divisor) {
+    const int64_t least = ir::FloorDiv((table.back() - table.front()) * divisor, steps) - 1;
     for (int64_t factor = least; factor <= least + 3; ++factor) {
-      // divisor * t <= factor * i + shift < divisor * (t + 1)
-      int64_t low = divisor * table[0], high = low + divisor;
-      for (int64_t i = 1; i < count && low < high; ++i) {
-        const int64_t shift = divisor * table[i] - factor * i;
-        low = std::max(low, shift), high = std::min(high, shift + divisor);
-      }
-      if (low < high) return Quotient{.factor = factor, .shift = low, .divisor = divisor};
+      const std::optional<int64_t> shift = ShiftOf(table, factor, divisor, {});
+      if (shift) return Quotient{.factor = factor, .shift = *shift, .divisor = divisor};
     }
   }
   return std::nullopt;

@@ -28,9 +28,17 @@ void TabulatePlaces(const ir::Function& function, NestStages& stages);
 // (factor * i + shift) / divisor, rounded down.
 struct Quotient {
   int64_t factor, shift, divisor;
+  int64_t At(int64_t i) const { return ir::FloorDiv(factor * i + shift, divisor); }
 };
 // A quotient that is table[i] for each i. None: there is none of a small divisor.
 std::optional<Quotient> QuotientOf(const std::vector<int64_t>& table);
+// At which ends of a table a number that repeats may be any.
+struct Ends {
+  bool first = false, last = false;
+};
+// The shift of a quotient that is table[i] for each i, but for those ends.
+std::optional<int64_t> ShiftOf(const std::vector<int64_t>& table, int64_t factor, int64_t divisor,
+                               const Ends& ends);
 
 }  // namespace polynao::poly
 
