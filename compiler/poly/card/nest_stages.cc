@@ -184,6 +184,21 @@ class Expander : public ir::Mutator {
   absl::flat_hash_map<ir::Buffer, std::pair<ir::Buffer, std::vector<Expr>>> by_;
 };
 
+// A body with what it computes of loops alone where it stands: let y1 = min(y + 1, 31) { Y[y] = X[y1] }.
+class LetInliner : public ir::Mutator {
+ public:
+  using ir::Mutator::Mutate;
+  Stmt Mutate(Stmt s) override {
+    while (s.Is(StmtKind::kLet)) {
+      bool has_loads = false;
+      ir::ForEachExpr(s.value(), [&](Expr e) { has_loads = has_loads || e.Is(ExprKind::kLoad); });
+      if (has_loads) break;
+      s = ir::Substitute(s.body(), {{s.var(), s.value()}});
+    }
+    return MutateChildren(s);
+  }
+};
+
 class StageFinder {
  public:
   StageFinder(const ir::Function& function, const Scop& scop, const Dependences& dependences)
@@ -643,7 +658,7 @@ ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
 
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
-  RETURN_IF_ERROR(unroller.Add(WithSelectedStores(function.body), ""));
+  RETURN_IF_ERROR(unroller.Add(WithSelectedStores(LetInliner().Mutate(function.body)), ""));
   ir::Context& c = *function.context;
   NestStages stages = std::move(unroller.stages_);
   NameVersions(c, stages);

@@ -165,25 +165,14 @@ class Tabulator {
     const int64_t length = axis == last ? 1 : stage_->extents[last];
     ir::Buffer& table = made_[{values->type, extent, length, values->bytes}];
     if (!table) {
-      NestStage stage = {.name = NewName("table"),
-                         .place = stage_->place,
-                         .target = NewLocal("table", e.type(), var.type(), {extent}),
-                         .axes = {c_.NewVar(var.name(), var.type())},
-                         .low = {0},
-                         .extents = {extent},
-                         .value = {}};
-      stage.value = ir::Substitute(e, {{var, stage.axes[0]}});
-      table = stage.target;
-      before_.push_back(stage);
+      table = NewTable({extent}, e.type(), var.type(), [&](const std::vector<ir::Var>& axes) {
+        return ir::Substitute(e, {{var, axes[0]}});
+      });
       if (length > 1) {
-        stage.name = NewName("table");
-        stage.axes = {c_.NewVar(var.name(), var.type()), c_.NewVar(var.name(), var.type())};
-        stage.low = {0, 0};
-        stage.extents = {extent, length};
-        stage.value = c_.Load(table, {stage.axes[0]});
-        table = NewLocal("table.rows", e.type(), var.type(), stage.extents);
-        stage.target = NewView(table, table->extents);
-        before_.push_back(std::move(stage));
+        const ir::Buffer numbers = table;
+        table =
+            NewTable({extent, length}, e.type(), var.type(),
+                     [&](const std::vector<ir::Var>& axes) { return c_.Load(numbers, {axes[0]}); });
       }
     }
     if (extents.size() == table->extents.size()) return c_.Load(table, at);
@@ -191,6 +180,24 @@ class Tabulator {
       return v.second == table && v.first->extents == extents;
     });
     return c_.Load(view == stages_.views.end() ? NewView(table, extents) : view->first, at);
+  }
+
+  // A buffer that a stage before this one stores, by a group of its own.
+  template <typename Value>
+  ir::Buffer NewTable(const std::vector<int64_t>& extents, ir::Type type, ir::Type index_type,
+                      const Value& value) {
+    const ir::Buffer table = NewLocal("table", type, index_type, extents);
+    NestStage stage = {.name = NewName("table"),
+                       .place = stage_->place,
+                       .target = NewView(table, table->extents),
+                       .axes = {},
+                       .low = std::vector<int64_t>(extents.size()),
+                       .extents = extents,
+                       .value = {}};
+    for (size_t d = 0; d < extents.size(); ++d) stage.axes.push_back(c_.NewVar("i", index_type));
+    stage.value = value(stage.axes);
+    before_.push_back(std::move(stage));
+    return table;
   }
 
   // Only stages that are alike have one name.
@@ -258,18 +265,21 @@ class Tabulator {
     }
   }
 
-  // The computed indices of an axis. Empty if they are in several dimensions of one buffer.
+  // The indices of an axis that are more than sums, if one of them is computed. Empty if they are in several dimensions
+  // of one buffer.
   Tables TablesOf(size_t axis) {
     Tables tables;
     absl::flat_hash_map<ir::Buffer, size_t> dimensions;
-    bool is_plain = true;
+    bool is_plain = true, has_computed = false;
     for (const Expr value : {stage_->value, stage_->element}) {
       if (!value) continue;
       ir::ForEachExpr(value, [&](Expr e) {
         if (!e.Is(ExprKind::kLoad)) return;
         for (size_t d = 0; d < e.operands().size(); ++d) {
           const Expr index = e.operands()[d];
-          if (!IsComputed(index) || OnlyAxisOf(index) != axis) continue;
+          if (!IsComputed(index) && !index.Is(ExprKind::kDiv)) continue;
+          if (OnlyAxisOf(index) != axis) continue;
+          has_computed = has_computed || IsComputed(index);
           const ir::Buffer buffer(e.buffer());
           const auto values = ValuesOf(index, axis);
           is_plain = is_plain && values && dimensions.try_emplace(buffer, d).first->second == d;
@@ -280,7 +290,7 @@ class Tabulator {
         }
       });
     }
-    return is_plain ? tables : Tables();
+    return is_plain && has_computed ? tables : Tables();
   }
 
   // Adds what stands at each index, if no index stands for two places.

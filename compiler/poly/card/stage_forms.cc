@@ -214,7 +214,8 @@ class AxisSplitter {
     const int64_t end = CeilDiv(stage.extents[axis] + before, by) * by - before;
     if (before == 0 && end == stage.extents[axis]) return true;
     arith::VarRanges ranges;
-    for (size_t d = 0; d < stage.axes.size(); ++d) ranges[stage.axes[d]] = {0, stage.extents[d] - 1};
+    for (size_t d = 0; d < stage.axes.size(); ++d)
+      ranges[stage.axes[d]] = {0, stage.extents[d] - 1};
     ranges[stage.axes[axis]] = {-before, end - 1};
     for (const NestStage::ReduceRange& range : stage.ranges) {
       ranges[range.var] = {range.min, range.min + range.extent - 1};
@@ -226,7 +227,8 @@ class AxisSplitter {
         for (size_t d = 0; part.Is(ExprKind::kLoad) && d < part.operands().size(); ++d) {
           const arith::ConstRange range = arith::RangeOf(part.operand(d), ranges);
           const Expr extent = ir::Buffer(part.buffer())->extents[d];
-          const arith::ConstRange inside = {0, extent.Is(ExprKind::kIntImm) ? extent.int_value() - 1 : 0};
+          const arith::ConstRange inside = {
+              0, extent.Is(ExprKind::kIntImm) ? extent.int_value() - 1 : 0};
           exists = exists && arith::Intersect(range, inside) == range;
         }
       });
