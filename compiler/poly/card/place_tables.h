@@ -11,8 +11,8 @@
 
 namespace polynao::poly {
 
-// An index of one axis is a table of integers: the interpreter evaluates it for each place, rounding of floats included.
-// A quotient that has the same values takes its place, which the scalar unit computes for each row that is copied. What
+// An index of one axis is a table of integers: the interpreter evaluates it for each place, and so floats are rounded.
+// A quotient that has the same values takes its place; the scalar unit computes it for each row that is copied. What
 // is computed in floats of one axis is a table of its own, which a stage stores first.
 //
 //   Y[y, c] = X[i32(floor(f32(y) * 0.64)), c] * (f32(y) * 0.5)      y in [0, 50)
