@@ -130,7 +130,7 @@ class RandomNests {
     const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
     std::vector<std::string> at = Iterators(rank);
     std::vector<int64_t> shape = t.shape;
-    switch (random_.Pick(0, 21)) {
+    switch (random_.Pick(0, 22)) {
       case 0: {  // lanes with a tensor of the last dimensions
         const size_t first = random_.Pick(0, rank - 1);
         const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
@@ -358,6 +358,42 @@ class RandomNests {
                                               ") + ", Element(t, at))));
         return y;
       }
+      case 19: {  // places along one or two dimensions, computed in floats, and weights of them
+        const Tensor y = Output(
+            [&] {
+              for (int64_t& extent : shape) extent = random_.OneIn(2) ? extent : 2 * extent;
+              return shape;
+            }(),
+            is_last);
+        std::vector<std::string> from = at, next = at;
+        std::string weight = "1.0";
+        for (size_t k = 0; k < rank; ++k) {
+          if (k != d && !random_.OneIn(3)) {
+            from[k] = next[k] = StrCat("min(", at[k], ", ", t.shape[k] - 1, ")");
+            continue;
+          }
+          const int64_t most = 100 * t.shape[k] / shape[k];
+          const int64_t percent =
+              std::min(most, random_.Of<int64_t>({50, 33, 64, 75, 100, 130, 150, 200}));
+          const std::string place =
+              StrCat("f32(", at[k], ") * ", percent / 100, ".", percent / 10 % 10, percent % 10,
+                     random_.Of<std::string>({"", " - 0.25", " + 0.33", " - 0.5"}));
+          const std::string low =
+              StrCat("i32(", random_.OneIn(2) ? "floor" : "round", "(", place, "))");
+          const auto limited = [&](const std::string& e) {
+            return StrCat("max(min(", e, ", ", t.shape[k] - 1, "), 0)");
+          };
+          from[k] = limited(low), next[k] = limited(low + " + 1");
+          weight = StrCat("(", place, " - f32(", low, "))");
+        }
+        const std::string a = Element(t, from), b = Element(t, next);
+        const std::string value = random_.OneIn(3) ? a
+                                  : type_ == "f32"
+                                      ? StrCat(a, " * (1.0 - ", weight, ") + ", b, " * ", weight)
+                                      : StrCat("max(", a, ", ", b, ")");
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", value)));
+        return y;
+      }
       case 5: {  // in place
         const Tensor y = Output(shape, is_last);
         StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, at))));
@@ -409,7 +445,10 @@ TEST(UnscheduledNestsTest, RandomNests) {
     const NestReport report = MustAgree(text, settings);
     ++count;
     for (const std::string& note : report.notes) {
-      if (note.find("scalar unit") == std::string::npos) continue;
+      // Tables of weights are a few numbers.
+      const bool is_table =
+          note.find(".table -> ") != std::string::npos || note.find(".table.") != std::string::npos;
+      if (note.find("scalar unit") == std::string::npos || is_table) continue;
       std::cout << "seed " << seed << ": " << note << "\n" << text;
       ++scalar;
     }
@@ -789,6 +828,52 @@ TEST(UnscheduledNestsTest, ReductionsUnderConditions) {
       "    for (k, 0, 3) { for (c, 0, 64) {\n      Y[t, o] = Y[t, o] + "
       "select(t - 4 * k >= 0, X[t - 4 * k, c], 0.0) * W[k, c, o]\n    } }\n  } }\n}\n",
       20000);
+}
+
+// Places that are computed of one loop each are tables, whatever they are computed in.
+TEST(UnscheduledNestsTest, PlacesOfOneLoop) {
+  const auto image = [](int64_t from, int64_t to, const std::string& element) {
+    return StrCat("func image(X: f32[", from, ", ", from, ", 64] in, Y: f32[", to, ", ", to,
+                  ", 64] out) {\n  for (y, 0, ", to, ") { for (x, 0, ", to,
+                  ") { for (c, 0, 64) {\n    ", element, "\n  } } }\n}\n");
+  };
+  const auto bilinear = [](const std::string& place, const std::string& last) {
+    return absl::StrReplaceAll(
+        "let fy: f32 = place(y) { let fx: f32 = place(x) {\n"
+        "    let y0: i32 = i32(floor(fy)) { let x0: i32 = i32(floor(fx)) {\n"
+        "    let y1: i32 = min(y0 + 1, last) { let x1: i32 = min(x0 + 1, last) {\n"
+        "    let wy: f32 = fy - f32(y0) { let wx: f32 = fx - f32(x0) {\n"
+        "    Y[y, x, c] = (X[y0, x0, c] * (1.0 - wx) + X[y0, x1, c] * wx) * (1.0 - wy) +\n"
+        "                 (X[y1, x0, c] * (1.0 - wx) + X[y1, x1, c] * wx) * wy\n"
+        "    } } } } } } } }",
+        {{"place(y)", absl::StrReplaceAll(place, {{"at", "f32(y)"}})},
+         {"place(x)", absl::StrReplaceAll(place, {{"at", "f32(x)"}})},
+         {"last", last}});
+  };
+  const auto nearest = [](const std::string& place) {
+    return StrCat("Y[y, x, c] = X[", absl::StrReplaceAll(place, {{"at", "y"}}), ", ",
+                  absl::StrReplaceAll(place, {{"at", "x"}}), ", c]");
+  };
+  const struct {
+    std::string text;
+    int64_t mlu270, mlu370;
+  } kNests[] = {
+      {image(32, 64, nearest("i32(floor(f32(at) * 0.5))")), 22000, 9000},
+      {image(32, 50, nearest("i32(floor(f32(at) * 0.64))")), 20000, 9000},
+      {image(32, 20, nearest("min(i32(round(f32(at) * 1.6)), 31)")), 20000, 9000},
+      {image(32, 64, bilinear("max(at * 0.5 - 0.25, 0.0)", "31")), 42000, 25000},
+      {image(32, 64, bilinear("at * 0.5", "31")), 42000, 20000},
+      {image(32, 50, bilinear("at * 0.64", "31")), 50000, 27000},
+      {image(40, 80,
+             "Y[y, x, c] = (X[y / 2, x / 2, c] + X[y / 2, min((x + 1) / 2, 39), c]) * 0.5 +\n"
+             "                 (X[min((y + 1) / 2, 39), x / 2, c] +\n"
+             "                  X[min((y + 1) / 2, 39), min((x + 1) / 2, 39), c]) * 0.5"),
+       66000, 32000},
+  };
+  for (const auto& nest : kNests) {
+    EXPECT_LT(MustAgree(nest.text, OnCard("mlu270")).cycles, nest.mlu270) << nest.text;
+    EXPECT_LT(MustAgree(nest.text, OnCard("mlu370")).cycles, nest.mlu370) << nest.text;
+  }
 }
 
 // Stores under conditions on data store selected values; conditions on loops around them stay.

@@ -20,6 +20,7 @@
 #include "compiler/poly/card/axis_values.h"
 #include "compiler/poly/card/iteration_box.h"
 #include "compiler/poly/card/merged_axes.h"
+#include "compiler/poly/card/place_tables.h"
 #include "compiler/poly/card/select_stores.h"
 #include "compiler/poly/card/stage_forms.h"
 #include "compiler/poly/card/sum_windows.h"
@@ -183,6 +184,21 @@ class Expander : public ir::Mutator {
   std::vector<Stmt> loops_;
   std::vector<ir::Buffer> expanded_;
   absl::flat_hash_map<ir::Buffer, std::pair<ir::Buffer, std::vector<Expr>>> by_;
+};
+
+// A body with what it computes of loops alone where it stands: let y1 = min(y + 1, 31) { Y[y] = X[y1] }.
+class LetInliner : public ir::Mutator {
+ public:
+  using ir::Mutator::Mutate;
+  Stmt Mutate(Stmt s) override {
+    while (s.Is(StmtKind::kLet)) {
+      bool has_loads = false;
+      ir::ForEachExpr(s.value(), [&](Expr e) { has_loads = has_loads || e.Is(ExprKind::kLoad); });
+      if (has_loads) break;
+      s = ir::Substitute(s.body(), {{s.var(), s.value()}});
+    }
+    return MutateChildren(s);
+  }
 };
 
 class StageFinder {
@@ -658,12 +674,13 @@ static void MergeLoops(ir::Context& c, NestStages& stages) {
 
 absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
   Unroller unroller(function);
-  RETURN_IF_ERROR(unroller.Add(WithSelectedStores(function.body), ""));
+  RETURN_IF_ERROR(unroller.Add(WithSelectedStores(LetInliner().Mutate(function.body)), ""));
   ir::Context& c = *function.context;
   NestStages stages = std::move(unroller.stages_);
   NameVersions(c, stages);
   DropUnits(c, stages);
   ShrinkLocals(c, stages);
+  TabulatePlaces(function, stages);
   TakeAxisValuesOut(c, stages);
   MergeLoops(c, stages);
   TakeWindowsOut(c, stages);

@@ -198,12 +198,42 @@ class AxisSplitter {
         if (!place || !part.operand(1).Is(ExprKind::kIntImm)) return;
         const int64_t by = part.operand(1).int_value();
         if (by < 2 || by >= stage.extents[place->first] + ir::FloorMod(place->second, by)) return;
-        axis_ = place->first, by_ = by, before_ = ir::FloorMod(place->second, by);
+        const int64_t before = ir::FloorMod(place->second, by);
+        if (!MayBeLonger(stage, place->first, by, before)) return;
+        axis_ = place->first, by_ = by, before_ = before;
         found = true;
       });
       if (found) return true;
     }
     return false;
+  }
+
+  // Whether a stage that is no select may compute elements in front of its axis and behind it, to whole steps: what it
+  // reads there exists.
+  static bool MayBeLonger(const NestStage& stage, size_t axis, int64_t by, int64_t before) {
+    const int64_t end = CeilDiv(stage.extents[axis] + before, by) * by - before;
+    if (before == 0 && end == stage.extents[axis]) return true;
+    arith::VarRanges ranges;
+    for (size_t d = 0; d < stage.axes.size(); ++d)
+      ranges[stage.axes[d]] = {0, stage.extents[d] - 1};
+    ranges[stage.axes[axis]] = {-before, end - 1};
+    for (const NestStage::ReduceRange& range : stage.ranges) {
+      ranges[range.var] = {range.min, range.min + range.extent - 1};
+    }
+    bool exists = true;
+    for (const Expr e : {stage.value, stage.element}) {
+      if (!e || e.Is(ExprKind::kSelect)) continue;
+      ir::ForEachExpr(e, [&](Expr part) {
+        for (size_t d = 0; part.Is(ExprKind::kLoad) && d < part.operands().size(); ++d) {
+          const arith::ConstRange range = arith::RangeOf(part.operand(d), ranges);
+          const Expr extent = ir::Buffer(part.buffer())->extents[d];
+          const arith::ConstRange inside = {
+              0, extent.Is(ExprKind::kIntImm) ? extent.int_value() - 1 : 0};
+          exists = exists && arith::Intersect(range, inside) == range;
+        }
+      });
+    }
+    return exists;
   }
 
   bool IsLocalOfOneStage(ir::Buffer buffer) const {
