@@ -25,6 +25,7 @@
 #include "compiler/poly/card/scalar_stage.h"
 #include "compiler/poly/card/stage_copies.h"
 #include "compiler/poly/card/stage_graph.h"
+#include "compiler/poly/card/sum_windows.h"
 #include "compiler/poly/card/turned_convolution.h"
 #include "compiler/poly/card/wide_sums.h"
 #include "compiler/te/card/card_program.h"
@@ -360,7 +361,12 @@ class Scheduler {
         if (ReadsOf(*stage).contains(made->target)) return none;
       }
     }
-    const TurnedConvolution turned = TurnConvolution(**sums, before, after, with_sums, c_);
+    // The tensor unit's windows run forwards; vectors of filters are read in any order.
+    NestStage forwards = **sums;
+    Expr factor = forwards.element;
+    while (factor.Is(ExprKind::kMul) || factor.Is(ExprKind::kCast)) factor = factor.operand(0);
+    if (MultipliesOnTensorUnit(factor.type())) RunForwards(forwards);
+    const TurnedConvolution turned = TurnConvolution(forwards, before, after, with_sums, c_);
     if (turned.groups.empty()) return none;
     for (const auto& [view, whole] : turned.views) {
       if (!flat_.contains(whole)) MakeBuffer(whole);

@@ -95,9 +95,11 @@ class WindowTaker {
     });
     for (const LinearForm::Term& term : terms) {
       const auto range = RangeOf(term.atom);
-      if (!range || term.coefficient < 1 || term.coefficient > place.extent) return false;
-      place.least += term.coefficient * range->first;
-      place.extent += term.coefficient * (range->second - 1);
+      const int64_t step = std::abs(term.coefficient);
+      if (!range || step > place.extent) return false;
+      const auto [first, count] = *range;
+      place.least += term.coefficient * (term.coefficient > 0 ? first : first + count - 1);
+      place.extent += step * (count - 1);
     }
     place.axis = c_.NewVar(ir::Var(terms.back().atom).name(), index.type());
     places_.push_back(std::move(place));
@@ -195,7 +197,8 @@ class WindowTaker {
   std::vector<NestStage> windows_;
 };
 
-// Windows that run backwards along an axis, X[x - i], run forwards: of all values of `i` the last one first.
+}  // namespace
+
 void RunForwards(NestStage& stage) {
   for (const NestStage::ReduceRange& range : stage.ranges) {
     bool runs_backwards = false;
@@ -217,13 +220,10 @@ void RunForwards(NestStage& stage) {
   }
 }
 
-}  // namespace
-
 void TakeWindowsOut(ir::Context& c, NestStages& stages) {
   std::vector<NestStage> list;
   for (NestStage& stage : stages.list) {
     if (stage.reduction) {
-      RunForwards(stage);
       for (NestStage& window : WindowTaker(c, stage).Run()) {
         stages.locals.push_back(window.target);
         list.push_back(std::move(window));
