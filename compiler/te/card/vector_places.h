@@ -221,6 +221,12 @@ class VectorGroup::Places {
   // The same for copies, which begin anywhere.
   static Runs SegmentsOf(const Shape& box, const Shape& part) {
     Runs runs;
+    // A copy with margins may have more dimensions than what it reads, or fewer: rows of the last one each.
+    if (box.size() != part.size()) {
+      runs.length = part.empty() ? 1 : part.back();
+      runs.count = ElementCount(part) / std::max<int64_t>(1, runs.length);
+      return runs;
+    }
     size_t d = box.size();
     while (d > 0 && box[d - 1] == part[d - 1]) runs.length *= box[--d];
     if (d == 0) return runs;
