@@ -941,6 +941,12 @@ TEST(UnscheduledNestsTest, ValuesOfPlaces) {
       OnCard());
   EXPECT_THAT(report.notes, testing::Contains("S3 -> P"));
   EXPECT_LT(report.cycles, 60000);
+  // Not all values of an expression exist: none is computed where a condition leaves it out.
+  MustAgree(
+      "func quotients(X: i32[30, 100] in, Y: i32[30, 100] out) {\n"
+      "  for (i, 0, 30) { for (j, 0, 100) {\n"
+      "    Y[i, j] = X[i, j] + select(i > 0 && j > 0, 1000 / j, 5)\n  } }\n}\n",
+      OnCard());
 }
 
 // A stage that has no instructions is scalar code by itself.

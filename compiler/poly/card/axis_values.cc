@@ -1,6 +1,5 @@
 #include "compiler/poly/card/axis_values.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -20,19 +20,13 @@ using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
 
-bool Loads(Expr e) {
-  bool loads = false;
-  ir::ForEachExpr(e, [&](Expr part) { loads = loads || part.Is(ExprKind::kLoad); });
-  return loads;
-}
-
 class ValueTaker {
  public:
   ValueTaker(ir::Context& c, NestStages& stages) : c_(c), stages_(stages) {}
 
   void Run() {
     for (NestStage& stage : stages_.list) {
-      const bool computes = stage.reduction || Loads(stage.value);
+      const bool computes = stage.reduction || HasLoads(stage.value);
       if (computes) {
         for (Expr* e : {&stage.value, &stage.element}) {
           if (*e) *e = Taken(stage, *e);
@@ -46,29 +40,19 @@ class ValueTaker {
  private:
   static constexpr int64_t kMostValues = 1 << 16;
 
-  // The loop that an expression without loads depends on, if it is one.
-  static std::optional<NestStage::ReduceRange> LoopOf(const NestStage& stage, Expr e) {
-    std::optional<NestStage::ReduceRange> loop;
-    bool is_one = !Loads(e);
-    ir::ForEachExpr(e, [&](Expr part) {
-      if (!part.Is(ExprKind::kVar)) return;
-      is_one = is_one && (!loop || loop->var == part);
-      for (size_t d = 0; d < stage.axes.size(); ++d) {
-        if (stage.axes[d] == part) loop = {stage.axes[d], 0, stage.extents[d]};
-      }
-      for (const NestStage::ReduceRange& range : stage.ranges) {
-        if (range.var == part) loop = range;
-      }
-      is_one = is_one && loop && loop->var == part;
-    });
-    return is_one ? loop : std::nullopt;
+  // The loop that an expression without loads depends on, if it is one, and all values exist: a condition around it may
+  // leave out a division by 0.
+  static std::optional<NestStage::ReduceRange> OnlyLoopOf(const NestStage& stage, Expr e) {
+    const absl::flat_hash_set<ir::Var> vars = ir::FreeVars(e);
+    if (vars.size() != 1 || HasLoads(e) || !IsDefined(e, stage)) return std::nullopt;
+    return LoopOf(stage, *vars.begin());
   }
 
   Expr Taken(const NestStage& stage, Expr e) {
     if (e.Is(ExprKind::kLoad) || e.IsConst()) return e;
     const bool is_condition = e.type() == ir::Type::kI1;
-    if (is_condition && !Loads(e)) return e;
-    const auto loop = is_condition ? std::nullopt : LoopOf(stage, e);
+    if (is_condition && !HasLoads(e)) return e;
+    const auto loop = is_condition ? std::nullopt : OnlyLoopOf(stage, e);
     if (loop && loop->extent <= kMostValues) return ValueOf(*loop, e);
     std::vector<Expr> operands;
     for (Expr operand : e.operands()) operands.push_back(Taken(stage, operand));

@@ -27,21 +27,6 @@ absl::Status NoBox(const Statement& s, const std::string& reason) {
 
 int64_t NumberOf(isl_val* value) { return isl_val_get_num_si(isl::manage(value).get()); }
 
-// 0 <= sum of coefficients and iterators + constant: a number is alone on its side if all coefficients have one sign.
-Expr Inequality(const Statement& s, const std::vector<int64_t>& coefficients, int64_t constant,
-                ir::Context& c) {
-  const ir::Type type = s.iterators[0].type();
-  std::vector<arith::LinearForm::Term> more, less;
-  for (size_t d = 0; d < coefficients.size(); ++d) {
-    const int64_t k = coefficients[d];
-    if (k > 0) more.push_back({s.iterators[d], k});
-    if (k < 0) less.push_back({s.iterators[d], -k});
-  }
-  if (less.empty()) return c.Int(type, -constant) <= arith::SumExpr(c, type, more, 0);
-  if (more.empty()) return arith::SumExpr(c, type, less, 0) <= c.Int(type, constant);
-  return arith::SumExpr(c, type, less, 0) <= arith::SumExpr(c, type, more, constant);
-}
-
 // `set` as a conjunction of inequalities; none if it is no such set.
 std::optional<Expr> ConditionOf(const Statement& s, const isl::set& set, ir::Context& c) {
   if (isl_set_n_basic_set(set.get()) != 1 || s.iterators.empty()) return std::nullopt;
@@ -61,22 +46,35 @@ std::optional<Expr> ConditionOf(const Statement& s, const isl::set& set, ir::Con
   const auto require = [&](Expr e) { condition = condition ? ir::And(condition, e) : e; };
   for (int i = 0; i < isl_constraint_list_n_constraint(list.get()); ++i) {
     const IslConstraint constraint(isl_constraint_list_get_constraint(list.get(), i));
-    std::vector<int64_t> coefficients, opposite;
+    arith::LinearForm form =
+        arith::LinearForm::Constant(NumberOf(isl_constraint_get_constant_val(constraint.get())));
     for (size_t d = 0; d < s.iterators.size(); ++d) {
-      coefficients.push_back(NumberOf(
-          isl_constraint_get_coefficient_val(constraint.get(), isl_dim_set, static_cast<int>(d))));
-      opposite.push_back(-coefficients.back());
+      const int64_t coefficient = NumberOf(
+          isl_constraint_get_coefficient_val(constraint.get(), isl_dim_set, static_cast<int>(d)));
+      if (!form.AddTerm(s.iterators[d], coefficient)) return std::nullopt;
     }
-    const int64_t constant = NumberOf(isl_constraint_get_constant_val(constraint.get()));
-    require(Inequality(s, coefficients, constant, c));
+    const ir::Type type = s.iterators[0].type();
+    require(IsNotNegative(form, type, c));
     if (isl_constraint_is_equality(constraint.get()) == isl_bool_true) {
-      require(Inequality(s, opposite, -constant, c));
+      require(IsNotNegative(form * -1, type, c));
     }
   }
   return condition ? std::optional(condition) : std::nullopt;
 }
 
 }  // namespace
+
+Expr IsNotNegative(const arith::LinearForm& form, ir::Type type, ir::Context& c) {
+  std::vector<arith::LinearForm::Term> more, less;
+  for (const arith::LinearForm::Term& term : form.terms()) {
+    if (term.coefficient > 0) more.push_back(term);
+    if (term.coefficient < 0) less.push_back({term.atom, -term.coefficient});
+  }
+  const int64_t constant = form.constant();
+  if (less.empty()) return c.Int(type, -constant) <= arith::SumExpr(c, type, more, 0);
+  const Expr sum = arith::SumExpr(c, type, less, 0);
+  return sum <= (more.empty() ? c.Int(type, constant) : arith::SumExpr(c, type, more, constant));
+}
 
 absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c) {
   IterationBox box;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/arith/linear_form.h"
 #include "compiler/ir/ir.h"
 #include "compiler/poly/model/scop.h"
 
@@ -28,6 +29,9 @@ struct IterationBox {
 //
 // Errors: bounds that are no numbers, iterations that no conjunction of inequalities picks. Throws isl::exception.
 absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c);
+
+// 0 <= form, a number being alone on its side if all coefficients have one sign: 1 <= y + i of y + i - 1.
+ir::Expr IsNotNegative(const arith::LinearForm& form, ir::Type type, ir::Context& c);
 
 }  // namespace polynao::poly
 

@@ -252,16 +252,6 @@ class DigitSplitter {
     int64_t extent;
   };
 
-  static std::optional<int64_t> ExtentOf(const NestStage& stage, Expr var) {
-    for (size_t d = 0; d < stage.axes.size(); ++d) {
-      if (stage.axes[d] == var) return stage.extents[d];
-    }
-    for (const NestStage::ReduceRange& range : stage.ranges) {
-      if (range.var == var && range.min == 0) return range.extent;
-    }
-    return std::nullopt;
-  }
-
   // The outermost first; empty if the index is no such number.
   static std::vector<Digit> DigitsOf(const NestStage& stage, Expr index, int64_t extent) {
     const arith::LinearForm form = arith::Decompose(index);
@@ -272,10 +262,10 @@ class DigitSplitter {
     std::vector<Digit> digits;
     int64_t radix = 1;
     for (const arith::LinearForm::Term& term : terms) {
-      const std::optional<int64_t> values = ExtentOf(stage, term.atom);
-      if (!values || term.coefficient != radix) return {};
-      digits.insert(digits.begin(), {term.atom, *values});
-      radix *= *values;
+      const std::optional<NestStage::ReduceRange> loop = LoopOf(stage, term.atom);
+      if (!loop || loop->min != 0 || term.coefficient != radix) return {};
+      digits.insert(digits.begin(), {term.atom, loop->extent});
+      radix *= loop->extent;
     }
     return radix == extent ? digits : std::vector<Digit>();
   }
@@ -290,7 +280,7 @@ class DigitSplitter {
     const bool are_alike = std::all_of(digits.begin(), digits.end(), [&](const Digit& digit) {
       return is_axis(digit.var) == is_last_axis;
     });
-    return are_alike || (next && ExtentOf(stage, next) && is_axis(next) == is_last_axis);
+    return are_alike || (next && LoopOf(stage, next) && is_axis(next) == is_last_axis);
   }
 
   Expr InStage(const NestStage& stage, Expr e) {

@@ -511,12 +511,6 @@ class Unroller {
   NestStages stages_;
 
  private:
-  static bool HasLoads(Expr e) {
-    bool has_loads = false;
-    ir::ForEachExpr(e, [&](Expr part) { has_loads = has_loads || part.Is(ExprKind::kLoad); });
-    return has_loads;
-  }
-
   // One store outside of all loops.
   absl::Status AddStore(Stmt store, const std::string& where) {
     NestStage stage = {.name = "S0",
@@ -600,18 +594,23 @@ bool IsWhole(const NestStage& stage) {
   return true;
 }
 
+bool HasLoads(Expr e) {
+  bool has_loads = false;
+  ir::ForEachExpr(e, [&](Expr part) { has_loads = has_loads || part.Is(ExprKind::kLoad); });
+  return has_loads;
+}
+
+std::optional<NestStage::ReduceRange> LoopOf(const NestStage& stage, Expr var) {
+  for (size_t d = 0; d < stage.axes.size(); ++d) {
+    if (stage.axes[d] == var) return NestStage::ReduceRange{stage.axes[d], 0, stage.extents[d]};
+  }
+  for (const NestStage::ReduceRange& range : stage.ranges) {
+    if (range.var == var) return range;
+  }
+  return std::nullopt;
+}
+
 bool IsDefined(Expr e, const NestStage& stage) {
-  // The last value above the least one, of an axis or a range.
-  const auto reach_of = [&](Expr var, int64_t& min) -> std::optional<int64_t> {
-    const auto axis = std::find(stage.axes.begin(), stage.axes.end(), var);
-    if (axis != stage.axes.end()) return stage.extents[axis - stage.axes.begin()] - 1;
-    for (const NestStage::ReduceRange& range : stage.ranges) {
-      if (!(range.var == var)) continue;
-      min = range.min;
-      return range.extent - 1;
-    }
-    return std::nullopt;
-  };
   bool is_defined = true;
   ir::ForEachExpr(e, [&](Expr part) {
     const bool divides = part.Is(ExprKind::kDiv) || part.Is(ExprKind::kMod);
@@ -622,13 +621,13 @@ bool IsDefined(Expr e, const NestStage& stage) {
       const arith::LinearForm form = arith::Decompose(part.operand(d));
       int64_t least = form.constant(), most = least;
       for (const arith::LinearForm::Term& term : form.terms()) {
-        int64_t min = 0;
-        const std::optional<int64_t> reach = reach_of(term.atom, min);
-        if (!reach) {
+        const std::optional<NestStage::ReduceRange> loop = LoopOf(stage, term.atom);
+        if (!loop) {
           is_defined = false;
           return;
         }
-        const int64_t first = term.coefficient * min, last = first + term.coefficient * *reach;
+        const int64_t first = term.coefficient * loop->min;
+        const int64_t last = first + term.coefficient * (loop->extent - 1);
         least += std::min(first, last);
         most += std::max(first, last);
       }

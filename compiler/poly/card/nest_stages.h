@@ -45,6 +45,12 @@ struct NestStage {
 // Whether it stores all of its target.
 bool IsWhole(const NestStage& stage);
 
+// Whether an expression reads elements of buffers.
+bool HasLoads(ir::Expr e);
+
+// The values of a variable that is an axis or a range of a stage; none if it is neither.
+std::optional<NestStage::ReduceRange> LoopOf(const NestStage& stage, ir::Expr var);
+
 // Whether all that `e` loads exists for all elements of the stage: indices are sums of axes and ranges. Divisions by an
 // integer aside, it has a value then.
 bool IsDefined(ir::Expr e, const NestStage& stage);

@@ -25,12 +25,6 @@ using ir::ExprKind;
 // Longer tables take long to evaluate, and divisors longer to find.
 constexpr int64_t kMostPlaces = 4096;
 
-bool HasLoads(Expr e) {
-  bool has_loads = false;
-  ir::ForEachExpr(e, [&](Expr part) { has_loads = has_loads || part.Is(ExprKind::kLoad); });
-  return has_loads;
-}
-
 class Tabulator {
  public:
   Tabulator(const ir::Function& function, NestStages& stages)

@@ -6,6 +6,7 @@
 
 #include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/nest_stages.h"
 
 namespace polynao::poly {
 namespace {
@@ -15,10 +16,10 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-bool Loads(Expr e, ir::Buffer of = {}) {
+bool LoadsFrom(Expr e, ir::Buffer buffer) {
   bool loads = false;
   ir::ForEachExpr(e, [&](Expr part) {
-    loads = loads || (part.Is(ExprKind::kLoad) && (!of || ir::Buffer(part.buffer()) == of));
+    loads = loads || (part.Is(ExprKind::kLoad) && ir::Buffer(part.buffer()) == buffer);
   });
   return loads;
 }
@@ -45,7 +46,7 @@ Stmt Selected(Stmt store, Expr condition) {
   const bool is_update = kind == ExprKind::kAdd || kind == ExprKind::kMin || kind == ExprKind::kMax;
   for (int i = 0; is_update && i < 2; ++i) {
     const Expr other = value.operand(1 - i);
-    if (value.operand(i) != own || Loads(other, store.buffer())) continue;
+    if (value.operand(i) != own || LoadsFrom(other, store.buffer())) continue;
     const Expr taken = c.Select(condition, other, NeutralOf(kind, value.type(), c));
     return stored(i == 0 ? c.Binary(kind, own, taken) : c.Binary(kind, taken, own));
   }
@@ -57,21 +58,21 @@ class Selector : public ir::Mutator {
   using ir::Mutator::Mutate;
   Stmt Mutate(Stmt s) override {
     s = MutateChildren(s);
-    if (!s.Is(StmtKind::kIf) || !Loads(s.cond())) return s;
+    if (!s.Is(StmtKind::kIf) || !HasLoads(s.cond())) return s;
     ir::Context& c = s.context();
     const auto then = StoresOf(s.then_case()), others = StoresOf(s.else_case());
     if (!then || !others) return s;
     // Conditions on loops say which elements exist.
     Expr data, loops;
     for (const Expr e : arith::Conjuncts(s.cond())) {
-      Expr& part = Loads(e) ? data : loops;
+      Expr& part = HasLoads(e) ? data : loops;
       part = part ? ir::And(part, e) : e;
     }
     if (loops && !others->empty()) return s;
     // What is stored may not change the condition.
     for (const auto* stores : {&*then, &*others}) {
       for (Stmt store : *stores) {
-        if (Loads(data, store.buffer())) return s;
+        if (LoadsFrom(data, store.buffer())) return s;
       }
     }
     std::vector<Stmt> result;

@@ -22,17 +22,6 @@ using ir::ExprKind;
 using ir::Var;
 using Term = arith::LinearForm::Term;
 
-// The values of an axis of a stage, or of what it reduces over.
-std::optional<NestStage::ReduceRange> RangeOf(const NestStage& stage, Expr atom) {
-  for (size_t d = 0; d < stage.axes.size(); ++d) {
-    if (stage.axes[d] == atom) return NestStage::ReduceRange{stage.axes[d], 0, stage.extents[d]};
-  }
-  for (const NestStage::ReduceRange& range : stage.ranges) {
-    if (range.var == atom) return range;
-  }
-  return std::nullopt;
-}
-
 // A buffer's dimension, of which `to` has the steps and the places of a step.
 struct Split {
   Buffer from, to;
@@ -61,7 +50,7 @@ Expr WithSplitLoads(const NestStage& stage, Expr e, const Split& split) {
       steps.push_back({term.atom, term.coefficient / split.step});
       continue;
     }
-    const std::optional<NestStage::ReduceRange> range = RangeOf(stage, term.atom);
+    const std::optional<NestStage::ReduceRange> range = LoopOf(stage, term.atom);
     if (!range) return Expr();
     const int64_t first = term.coefficient * range->min;
     const int64_t last = term.coefficient * (range->min + range->extent - 1);

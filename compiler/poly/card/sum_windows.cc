@@ -14,6 +14,7 @@
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/iteration_box.h"
 
 namespace polynao::poly {
 namespace {
@@ -54,16 +55,6 @@ class WindowTaker {
     return operands.empty() ? e : c_.Rebuild(e, operands);
   }
 
-  // The range of an axis or a reduced variable: its least value and how many there are.
-  std::optional<std::pair<int64_t, int64_t>> RangeOf(Expr var) const {
-    const auto axis = std::find(stage_.axes.begin(), stage_.axes.end(), var);
-    if (axis != stage_.axes.end()) return std::pair(0, stage_.extents[axis - stage_.axes.begin()]);
-    for (const NestStage::ReduceRange& range : stage_.ranges) {
-      if (range.var == var) return std::pair(range.min, range.extent);
-    }
-    return std::nullopt;
-  }
-
   // Whether each index is one of the places, plus a number; adds them. None shares a variable with another one: then
   // all combinations of them are read.
   bool FindPlaces(Expr e) {
@@ -94,12 +85,12 @@ class WindowTaker {
       return std::abs(a.coefficient) < std::abs(b.coefficient);
     });
     for (const LinearForm::Term& term : terms) {
-      const auto range = RangeOf(term.atom);
+      const std::optional<NestStage::ReduceRange> loop = LoopOf(stage_, term.atom);
       const int64_t step = std::abs(term.coefficient);
-      if (!range || step > place.extent) return false;
-      const auto [first, count] = *range;
-      place.least += term.coefficient * (term.coefficient > 0 ? first : first + count - 1);
-      place.extent += step * (count - 1);
+      if (!loop || step > place.extent) return false;
+      const int64_t last = loop->min + loop->extent - 1;
+      place.least += term.coefficient * (term.coefficient > 0 ? loop->min : last);
+      place.extent += step * (loop->extent - 1);
     }
     place.axis = c_.NewVar(ir::Var(terms.back().atom).name(), index.type());
     places_.push_back(std::move(place));
@@ -127,19 +118,10 @@ class WindowTaker {
     const ir::Type type = e.operand(0).type();
     LinearForm difference = arith::Decompose(e.operand(1));
     if (!difference.Add(arith::Decompose(e.operand(0)), -1)) return std::nullopt;
+    // a < b is 0 <= b - a - 1.
+    if (e.Is(ExprKind::kLt) && !difference.AddConstant(-1)) return std::nullopt;
     const std::optional<LinearForm> form = InWindow(difference);
-    if (!form) return std::nullopt;
-    std::vector<LinearForm::Term> more, less;
-    for (const LinearForm::Term& term : form->terms()) {
-      if (term.coefficient > 0) more.push_back(term);
-      if (term.coefficient < 0) less.push_back({term.atom, -term.coefficient});
-    }
-    // a < b is a <= b - 1.
-    const int64_t constant = form->constant() - (e.Is(ExprKind::kLt) ? 1 : 0);
-    if (less.empty()) return c_.Int(type, -constant) <= arith::SumExpr(c_, type, more, 0);
-    const Expr sum = arith::SumExpr(c_, type, less, 0);
-    return sum <=
-           (more.empty() ? c_.Int(type, constant) : arith::SumExpr(c_, type, more, constant));
+    return form ? std::optional(IsNotNegative(*form, type, c_)) : std::nullopt;
   }
 
   // The value over the windows' axes.
