@@ -121,7 +121,7 @@ Value* Emitter::BinaryOfRows(ExprKind kind, Value* a, Value* b) {
     return row;
   };
   if (x != rows_.end() && y != rows_.end()) {
-    const Row left = x->second, right = y->second;
+    const PermutedRow left = x->second, right = y->second;
     if (left.numbers != right.numbers || left.row.size() != right.row.size()) return nullptr;
     const std::vector<Value*> row = combine(left.row, right.row);
     Value* value = Permute(row, left.numbers);
@@ -129,7 +129,7 @@ Value* Emitter::BinaryOfRows(ExprKind kind, Value* a, Value* b) {
     return value;
   }
   // As cheap without the row, which is there for what combines it with another one; LLVM drops it otherwise.
-  const Row row = x != rows_.end() ? x->second : y->second;
+  const PermutedRow row = x != rows_.end() ? x->second : y->second;
   Value* shared = x != rows_.end() ? b : a;
   if (IsVector(shared)) return nullptr;
   Value* left = a;

@@ -269,7 +269,12 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
   {
     arith::Analyzer::Scope scope(analyzer_);
     arith::BindLoopWithParts(analyzer_, s);
-    RETURN_IF_ERROR(emit_body ? emit_body() : EmitStmt(s.body()));
+    around_.push_back(s);
+    auto outer = std::exchange(asked_, {});
+    const absl::Status status = emit_body ? emit_body() : EmitStmt(s.body());
+    asked_ = std::move(outer);
+    around_.pop_back();
+    RETURN_IF_ERROR(status);
     EmitWaiting();
   }
   vars_.erase(s.var());

@@ -39,6 +39,10 @@ constexpr int64_t kFewestStreamed = 4096;
 constexpr int64_t kNarrowestStreamed = 16;
 // So many iterations are emitted without a loop: LLVM then keeps local arrays in registers.
 constexpr int64_t kMostUnrolled = 128;
+constexpr int64_t kLineBytes = 64;
+// Lines from the second cache wait for the same buffers as stores that go past the caches do, which keep them longer: a
+// loop that reads more than the nearest cache holds of what is in the second one stores through them.
+constexpr int64_t kMostReadAgain = 64 << 10;
 
 }  // namespace
 
@@ -192,7 +196,8 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
     stream.begin = b_.CreateNSWSub(counter, at);
     stream_ = std::move(stream);
   }
-  RETURN_IF_ERROR(EmitSideBySide(s, lanes, b_.CreateNSWAdd(min, at)));
+  RETURN_IF_ERROR(
+      EmitSideBySide(s, lanes, b_.CreateNSWAdd(min, at), nullptr, NewRowsAhead(s, lanes)));
   Value* next = b_.CreateNSWAdd(counter, b_.getInt64(lanes));
   if (streams) next = b_.CreateNSWSub(next, stream_.behind);
   stream_ = {};
@@ -236,10 +241,64 @@ Emitter::Stream Emitter::FindStream(Stmt loop, unsigned lanes) {
     stream.buffers.insert(s.buffer());
     if (!stream.store) stream.store = s;
   }
+  if (stream.store && ReadsMuchAgain(loop, lanes)) return {};
   return stream;
 }
 
-absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* rest) {
+std::vector<RowAhead> Emitter::NewRowsAhead(Stmt loop, unsigned lanes) {
+  if (options_.stream_bytes <= 0) return {};
+  const auto is_far = [&](Buffer buffer) { return IsFar(buffer); };
+  std::vector<RowAhead> rows =
+      RowsAhead(RowsOf(loop, lanes, is_far, analyzer_), loop, lanes, around_);
+  std::erase_if(rows, [&](const RowAhead& ahead) {
+    bool is_ready = true;  // its place needs nothing that the body computes first
+    for (const Expr index : ahead.row.load.operands()) {
+      ir::ForEachExpr(index, [&](Expr part) {
+        is_ready &= !part.Is(ExprKind::kLoad) && part.callee() == nullptr;
+        is_ready &= !part.Is(ExprKind::kVar) || part == loop.var() || vars_.contains(part);
+      });
+    }
+    return !is_ready || !asked_.emplace(ahead.row.buffer(), ahead.first).second;
+  });
+  return rows;
+}
+
+absl::Status Emitter::AskFor(const RowAhead& ahead) {
+  const Buffer buffer = ahead.row.buffer();
+  const int64_t size = ir::ByteSize(buffer->type);
+  ASSIGN_OR_RETURN(const Place place, PlaceOf(buffer, ahead.row.load.operands()));
+  if (place.first == nullptr) return absl::OkStatus();
+  for (int64_t at = 0; at < lanes_->count * ahead.row.step * size; at += kLineBytes) {
+    // There may be nothing at this address.
+    Value* address =
+        b_.CreateGEP(b_.getInt8Ty(), place.first, {b_.getInt64(ahead.elements * size + at)});
+    Value* to_read = b_.getInt32(0);
+    Value* into_second_cache = b_.getInt32(2);
+    Value* is_data = b_.getInt32(1);
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                       {address, to_read, into_second_cache, is_data});
+  }
+  return absl::OkStatus();
+}
+
+bool Emitter::ReadsMuchAgain(Stmt loop, unsigned lanes) {
+  if (!loop.extent().Is(ExprKind::kIntImm)) return false;
+  const auto bytes_of = [&](const std::vector<Row>& rows) {
+    int64_t bytes = 0;
+    for (const Row& row : rows) {
+      bytes += loop.extent().int_value() * row.step * ir::ByteSize(row.buffer()->type);
+    }
+    return bytes;
+  };
+  const auto is_far = [&](Buffer buffer) { return IsFar(buffer); };
+  const auto is_near = [&](Buffer buffer) { return !IsFar(buffer); };
+  return bytes_of(RowsOf(loop, lanes, is_near, analyzer_)) +
+             bytes_of(RowsAgain(RowsOf(loop, lanes, is_far, analyzer_), lanes, around_)) >
+         kMostReadAgain;
+}
+
+absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* rest,
+                                     absl::Span<const RowAhead> ahead) {
   Lanes side_by_side{.var = s.var(), .count = lanes, .first = first, .rest = rest, .mask = rest};
   std::vector<llvm::Constant*> numbers;
   for (unsigned i = 0; i < lanes; ++i) numbers.push_back(b_.getInt64(i));
@@ -253,7 +312,8 @@ absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value
     arith::Analyzer::Scope scope(analyzer_);
     // As FindVectorLoop did, which asked where accesses go.
     arith::BindLoopWithParts(analyzer_, s);
-    status = EmitStmt(s.body());
+    for (const RowAhead& row : ahead) status.Update(AskFor(row));
+    if (status.ok()) status = EmitStmt(s.body());
     EmitWaiting();
   }
   lanes_ = nullptr;

@@ -19,6 +19,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/llvm/dot_loop.h"
 #include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/rows_ahead.h"
 #include "compiler/codegen/llvm/scalar_ops.h"
 #include "compiler/codegen/llvm/tile_loop.h"
 #include "compiler/codegen/llvm/vector_loop.h"
@@ -193,7 +194,7 @@ class Emitter {
                          llvm::Value* end, llvm::Value* min);
   // One iteration in each lane, from the loop variable's value `first` on.
   absl::Status EmitSideBySide(ir::Stmt s, unsigned lanes, llvm::Value* first,
-                              llvm::Value* rest = nullptr);
+                              llvm::Value* rest = nullptr, absl::Span<const RowAhead> ahead = {});
   // Fewer iterations than lanes, under a mask.
   absl::Status EmitRest(ir::Stmt s, unsigned lanes, llvm::Value* begin, llvm::Value* end,
                         llvm::Value* min);
@@ -210,6 +211,16 @@ class Emitter {
   bool VariesByLane(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
   Stream FindStream(ir::Stmt loop, unsigned lanes);
+  // Whether the array is known to be larger than caches are.
+  bool IsFar(ir::Buffer buffer) const {
+    return BytesOf(buffer).value_or(0) >= options_.stream_bytes;
+  }
+  // Whether a loop reads much from the caches: of small arrays, or what iterations of loops around have read.
+  bool ReadsMuchAgain(ir::Stmt loop, unsigned lanes);
+  // Of those that loops before have not asked for.
+  std::vector<RowAhead> NewRowsAhead(ir::Stmt loop, unsigned lanes);
+  // Asks for what is as far ahead of what all lanes read.
+  absl::Status AskFor(const RowAhead& ahead);
   std::optional<int64_t> StepOfLanes(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
@@ -303,17 +314,20 @@ class Emitter {
 
   Lanes* lanes_ = nullptr;  // null outside of vector loops
   // Of vectors of f32 whose lanes have elements of a row (PermuteRow), its vectors and the elements' numbers.
-  struct Row {
+  struct PermutedRow {
     std::vector<llvm::Value*> row;
     llvm::Value* numbers = nullptr;
   };
-  absl::flat_hash_map<llvm::Value*, Row> rows_;
+  absl::flat_hash_map<llvm::Value*, PermutedRow> rows_;
   Stream stream_;                            // of the vector loop that is emitted
   std::vector<WaitingStore> waiting_;        // in the block that is emitted
   bool has_few_iterations_ = false;          // inside of pragma "few_iterations"
   absl::flat_hash_set<ir::Buffer> streams_;  // arrays that go past the caches
-  bool has_streamed_ = false;                // the function that is emitted has such stores
-  bool has_tiles_ = false;                   // and such sums
+  std::vector<ir::Stmt> around_;             // loops around what is emitted, outermost first
+  // Rows that are asked for in the body of the innermost of them: their array and first element.
+  absl::flat_hash_set<std::pair<ir::Buffer, arith::LinearForm>> asked_;
+  bool has_streamed_ = false;  // the function that is emitted has such stores
+  bool has_tiles_ = false;     // and such sums
   std::vector<llvm::Instruction*>
       parallel_calls_;  // of parallel loops, in the function that is emitted
   const ir::Function& function_;
