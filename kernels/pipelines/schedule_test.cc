@@ -10,12 +10,14 @@
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/gpu/gpu.h"
 #include "compiler/poly/poly.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/pipelines/case_for_test.h"
 #include "kernels/pipelines/pipelines.h"
@@ -122,6 +124,28 @@ INSTANTIATE_TEST_SUITE_P(All, PipelineFuseTest, testing::ValuesIn(FusedParameter
                              StrAppend(&name, "_", size);
                            return name;
                          });
+
+// Of 2048 x 2048 pixels, of which nothing runs: schedule and code.
+std::string FusedText(const std::string& pipeline) {
+  ir::Function function = PipelineFunction(*FindPipeline(pipeline), 2048, 2048).value();
+  poly::ScheduleOptions options;
+  options.strategy = "fuse";
+  const auto report = poly::Schedule(function, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report.ok() ? report->ToString() + ir::Print(function) : "";
+}
+
+// The nearest cache holds what a row needs of one colour, not of three.
+TEST(PipelineRowsTest, PlanesAreTakenOneByOne) {
+  EXPECT_THAT(FusedText("unsharp"), testing::HasSubstr("result in tiles of 1 x "));
+}
+
+// Both derivatives read the same three rows. The rows of their arrays, of 1026 elements, begin with a line.
+TEST(PipelineRowsTest, RowsAreSharedAndBeginWithALine) {
+  const std::string text = FusedText("harris");
+  EXPECT_THAT(text, testing::HasSubstr("allocate Ix.tile: f32[i64(4), i64(1040)]"));
+  EXPECT_THAT(text, testing::ContainsRegex("Iy.tile.* = .*\n *Ix.tile.* = "));
+}
 
 class PipelineGpuTest : public testing::TestWithParam<std::string> {};
 

@@ -18,6 +18,7 @@
 #include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/inner_parts.h"
+#include "compiler/poly/fuse/shared_rows.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/isl/tree_text.h"
 #include "compiler/poly/model/extract.h"
@@ -67,7 +68,7 @@ class CpuCode : public StageCode {
                               .memory_bytes = planned.cost.memory_bytes,
                               .local_bytes = planned.cost.local_bytes,
                               .tree = TreeText(tree->marked.schedule)});
-    const ir::Stmt code = WithInnerParts(GenerateGroup(part, *tree));
+    const ir::Stmt code = WithSharedRows(WithInnerParts(GenerateGroup(part, *tree)));
     made_.push_back({part, *std::move(tree), planned.group, report->lines.size()});
     report->lines.emplace_back();  // Finish has the text
     return code;

@@ -48,6 +48,8 @@ constexpr double kIdleSlack = 1.1;
 constexpr double kMostTerms = 64;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
 constexpr double kNearFill = 0.8, kFill = 0.3;
+// Longer dimensions than that of colours or channels are no planes that take turns.
+constexpr double kMostPlanes = 8;
 // Part of the second cache from which what has been touched is not driven out.
 constexpr double kKept = 0.5;
 
@@ -438,6 +440,52 @@ double GroupModel::RedundancyOf(const Group& group, const Tally& tile) const {
   return instances > 0 ? tile.instances * TilesOf(group) / instances : 1;
 }
 
+// Where rows of several planes, as of colours, take turns, what a tile reads again of what the tile before it in its
+// plane has read comes from the second cache, as far as the nearest one holds what a plane needs but not all of them.
+double GroupModel::PlaneCycles(const Group& group) const {
+  const size_t n = group.sizes.size();
+  const auto is_tiled = [&](int d) { return d >= 0 && group.sizes[At(d)] > 0; };
+  int along = group.slides;
+  if (along < 0 && is_tiled(group.parallel)) along = group.parallel;
+  for (int d = static_cast<int>(n) - 2; along < 0 && d >= 0; --d) {
+    if (is_tiled(d)) along = d;
+  }
+  if (along < 0 || along + 1 == static_cast<int>(n)) return 0;
+  Group all = group, one = group;
+  if (group.slides >= 0) all.sizes[At(along)] = one.sizes[At(along)] = 1;
+  double turns = 1;  // of tiles
+  bool has_planes = false;
+  for (size_t d = 0; d + 1 < n; ++d) {
+    const int64_t extent = Extents(group.root)[d];
+    if (d == At(along) || extent > kMostPlanes || extent < 2) continue;
+    // Other dimensions' tiles are inside of those that are parallel.
+    const bool is_inside = group.slides < 0 && (group.parallel == along || d > At(along));
+    if (group.sizes[d] == 0) {
+      one.sizes[d] = 1;
+      has_planes = true;
+    } else if (is_inside) {
+      turns *= TilesAlong(group, d);
+    }
+  }
+  if (!has_planes && turns == 1) return 0;
+  const auto read_of = [&](const Group& tiles) {
+    double bytes = 0;
+    for (const auto& [buffer, box] : WholeTileOf(tiles).read) bytes += BytesOf(buffer, box);
+    return bytes;
+  };
+  const auto touched_of = [&](const Group& tiles) {
+    return read_of(tiles) + static_cast<double>(TileOf(tiles).local_bytes);
+  };
+  Group two = all;
+  two.sizes[At(along)] *= 2;
+  const double again = std::max(0.0, 2 * read_of(all) - read_of(two));
+  const auto missing = [&](double bytes) {
+    return std::max(0.0, 1 - static_cast<double>(machine_.near_bytes) / bytes);
+  };
+  return TilesOf(all) * again * kSecondCacheCyclesPerByte *
+         std::max(0.0, missing(touched_of(all) * turns) - missing(touched_of(one)));
+}
+
 GroupCost GroupModel::CostOf(const Group& group) const {
   const Tally tile = TileOf(group);
   GroupCost cost;
@@ -447,7 +495,7 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   cost.local_bytes = tile.local_bytes;
   const Traffic traffic = TrafficOf(group, tile);
   cost.memory_bytes = traffic.bytes;
-  double cycles = tile.cycles * tiles + traffic.runs * kRunCycles;
+  double cycles = tile.cycles * tiles + traffic.runs * kRunCycles + PlaneCycles(group);
   if (group.slides >= 0) {
     cycles += kStageCycles * static_cast<double>(group.producers.size()) * tiles /
               TilesAlong(group, At(group.slides)) *

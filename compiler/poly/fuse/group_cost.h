@@ -140,6 +140,7 @@ class GroupModel {
   double TilesOf(const Group& group) const;
   double RedundancyOf(const Group& group, const Tally& tile) const;
   Traffic TrafficOf(const Group& group, const Tally& tile) const;
+  double PlaneCycles(const Group& group) const;
 
   const std::vector<Stage>& stages_;
   const CpuMachine& machine_;

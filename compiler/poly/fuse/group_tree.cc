@@ -15,8 +15,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/type.h"
 #include "compiler/poly/arrange/slots.h"
 #include "compiler/poly/fuse/slide.h"
 #include "compiler/poly/fuse/stage_loops.h"
@@ -306,7 +308,7 @@ ir::Stmt TileHandler::Write(const std::string&, const std::vector<isl::ast_expr>
     const TileLocal& local = tree_.locals[i];
     const size_t n = local.box.first.size();
     extents_.emplace_back();
-    for (const int64_t size : local.box.sizes) extents_.back().push_back(c.I64(size));
+    for (const int64_t size : SizesOf(i)) extents_.back().push_back(c.I64(size));
     for (size_t d = 0; d < local.box.extents.size(); ++d) {
       // A tile may have no element of it.
       const ir::Expr extent = place.Value(expressions[next_extent++]);
@@ -389,16 +391,32 @@ ir::Stmt TileHandler::WithLets(const Lets& lets, ir::Stmt body) {
 
 namespace {
 
+// Bytes of a line of the cache, which the widest vectors fill; of a page, whose places have lines of their own in the
+// nearest cache; of rows that are short enough to be packed.
+constexpr int64_t kLineBytes = 64, kPageBytes = 4096, kShortRow = 512;
+
+// Rows begin with a line, since a vector that is stored to two lines takes twice as long, but not all at the same place
+// of a page.
+std::vector<int64_t> WithWholeLines(std::vector<int64_t> sizes, ir::Type type) {
+  const int64_t size = ir::ByteSize(type);
+  if (sizes.size() < 2 || sizes.back() * size < kShortRow) return sizes;
+  int64_t bytes = CeilDiv(sizes.back() * size, kLineBytes) * kLineBytes;
+  if (bytes % kPageBytes == 0) bytes += kLineBytes;
+  sizes.back() = bytes / size;
+  return sizes;
+}
+
 // Arrays of a tile that share memory lie in it row after row, from its first element on.
 class PackedTiles : public TileHandler {
  public:
   explicit PackedTiles(const GroupTree& tree) : TileHandler(tree) {
     std::vector<LivingArray> arrays;
-    for (const TileLocal& local : tree.locals) {
+    for (size_t i = 0; i < tree.locals.size(); ++i) {
+      const TileLocal& local = tree.locals[i];
       // A single element stays by itself, and so does an array of which the size is not known.
       const bool is_array = !local.box.sizes.empty();
       arrays.push_back({.type = local.buffer->type,
-                        .elements = local.box.elements(),
+                        .elements = Box{.first = {}, .sizes = SizesOf(i)}.elements(),
                         .first = is_array ? local.life.first : 0,
                         .last = is_array ? local.life.last : INT_MAX});
     }
@@ -406,6 +424,11 @@ class PackedTiles : public TileHandler {
   }
 
  protected:
+  std::vector<int64_t> SizesOf(size_t i) const override {
+    const TileLocal& local = tree().locals[i];
+    return WithWholeLines(local.box.sizes, local.buffer->type);
+  }
+
   ir::Buffer BufferFor(size_t i, ir::Context& c) override {
     const auto number = static_cast<size_t>(slots_.slot_of[i]);
     const Slot& slot = slots_.slots[number];
@@ -423,9 +446,9 @@ class PackedTiles : public TileHandler {
 
   std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside) override {
     if (slots_.slots[static_cast<size_t>(slots_.slot_of[i])].arrays == 1) return inside;
-    const Box& box = tree().locals[i].box;
+    const std::vector<int64_t> sizes = SizesOf(i);
     ir::Expr index = inside[0];
-    for (size_t d = 1; d < inside.size(); ++d) index = index * box.sizes[d] + inside[d];
+    for (size_t d = 1; d < inside.size(); ++d) index = index * sizes[d] + inside[d];
     return {index};
   }
 

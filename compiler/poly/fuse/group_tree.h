@@ -113,8 +113,10 @@ class TileHandler : public MarkHandler {
 
  protected:
   const GroupTree& tree() const { return tree_; }
-  // Of local number `i` of the tree: the buffer, one for each by default, which several may have in common; and the
-  // indices in it of the element at `inside` of the box.
+  // Of local number `i` of the tree: the extents of its array, if they are constants, by default the box's; the buffer,
+  // one for each by default, which several may have in common; and the indices in it of the element at `inside` of the
+  // box.
+  virtual std::vector<int64_t> SizesOf(size_t i) const { return tree_.locals[i].box.sizes; }
   virtual ir::Buffer BufferFor(size_t i, ir::Context& c);
   virtual std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside);
 
