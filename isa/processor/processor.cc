@@ -85,16 +85,19 @@ ProcessorInstruction ReadRow(ir::Function function) {
 
 }  // namespace
 
+std::vector<ProcessorInstruction> ReadProcessorRows(std::string_view text,
+                                                    const std::string& file) {
+  const absl::StatusOr<ir::Module> module = ir::ParseModule(text, file);
+  POLYNAO_CHECK(module.ok()) << module.status().message();
+  std::vector<ProcessorInstruction> rows;
+  for (const ir::Function& function : module->functions) rows.push_back(ReadRow(function));
+  return rows;
+}
+
 const std::vector<ProcessorInstruction>& ProcessorInstructions() {
-  static const auto* rows = [] {
-    const absl::StatusOr<ir::Module> module =
-        ir::ParseModule(ProcessorText(), "isa/processor/instructions.nir");
-    POLYNAO_CHECK(module.ok()) << module.status().message();
-    auto* list = new std::vector<ProcessorInstruction>;
-    for (const ir::Function& function : module->functions) list->push_back(ReadRow(function));
-    return list;
-  }();
-  return *rows;
+  static const auto& rows = *new std::vector<ProcessorInstruction>(
+      ReadProcessorRows(ProcessorText(), "isa/processor/instructions.nir"));
+  return rows;
 }
 
 }  // namespace polynao::isa

@@ -39,6 +39,9 @@ struct ProcessorInstruction {
   int64_t depth() const { return steps * group; }
 };
 
+// The rows of a table's text. Aborts where one is malformed: tables are compiled in.
+std::vector<ProcessorInstruction> ReadProcessorRows(std::string_view text, const std::string& file);
+
 // All rows, in the order of the table.
 const std::vector<ProcessorInstruction>& ProcessorInstructions();
 
