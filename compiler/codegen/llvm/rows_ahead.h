@@ -23,8 +23,8 @@ struct Row {
 };
 
 // The rows that `loop`, of which `lanes` iterations run at once, reads of arrays for which `is_asked` is true; one for
-// all loads that are less than `lanes` steps apart. Loads without a row, such as those with places from memory, are left
-// out.
+// all loads that are less than `lanes` steps apart. Loads without a row, such as those with places from memory, are
+// left out.
 std::vector<Row> RowsOf(ir::Stmt loop, int64_t lanes, absl::FunctionRef<bool(ir::Buffer)> is_asked,
                         arith::Analyzer& analyzer);
 

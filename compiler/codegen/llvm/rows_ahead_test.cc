@@ -88,7 +88,7 @@ TEST(RowsAheadTest, RowsOfTheLoopThatMovesLeast) {
               ElementsAre("A +2400"));
 }
 
-// In code: of arrays that no cache holds, once for all loops of an iteration; places behind an array are only asked for.
+// In code: of arrays that no cache holds, once for all loops of an iteration.
 TEST(RowsAheadTest, CodeAsksOnce) {
   const auto code = [](int64_t rows) {
     const ir::Function f =

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -176,6 +177,16 @@ class Splitter : public ir::Mutator {
  public:
   using Mutator::Mutate;
   Stmt Mutate(Stmt s) override {
+    if (s.Is(StmtKind::kIf)) return WithTest(s);
+    if (!s.Is(StmtKind::kFor)) return Mutator::Mutate(s);
+    around_.push_back(s);
+    const Stmt result = Loop(s);
+    around_.pop_back();
+    return result;
+  }
+
+ private:
+  Stmt Loop(Stmt s) {
     if (!IsSplittable(s) || SizeOf(s.body()) > kMaxSize) return Mutator::Mutate(s);
     const BorderFinder finder(s);
     const Borders& borders = finder.found();
@@ -202,7 +213,39 @@ class Splitter : public ir::Mutator {
     return c.LetStmt(first, s.min(), c.LetStmt(end, ir::Max(first, first + s.extent()), all));
   }
 
- private:
+  // What the first iteration of a loop alone does, such as the whole of windows, is not worth more code.
+  Stmt WithTest(Stmt s) {
+    const std::optional<bool> of_first = IsFirst(s.cond());
+    if (!of_first) return Mutator::Mutate(s);
+    const auto often = [&](Stmt part) { return part ? Mutate(part) : part; };
+    const Stmt then = *of_first ? s.then_case() : often(s.then_case());
+    const Stmt other = *of_first ? often(s.else_case()) : s.else_case();
+    return s.context().If(s.cond(), then, other);
+  }
+
+  // Whether the condition holds in the first iteration of a loop around alone (true), in all but that one (false), or
+  // neither is known.
+  std::optional<bool> IsFirst(Expr condition) const {
+    const bool is_order = condition.Is(ExprKind::kLt) || condition.Is(ExprKind::kLe);
+    if (!is_order && !condition.Is(ExprKind::kEq)) return std::nullopt;
+    const Expr a = condition.operand(0), b = condition.operand(1);
+    for (const Stmt loop : around_) {
+      if (a.type() != ir::Type::kI64 || loop.var().type() != a.type()) continue;
+      const std::optional<int64_t> of_a = SlopeOf(a, loop.var()), of_b = SlopeOf(b, loop.var());
+      if (!of_a || !of_b || std::abs(*of_b - *of_a) != 1) continue;
+      const auto in_iteration = [&](int64_t number) {
+        const Expr at = loop.min() + loop.context().I64(number);
+        return arith::Analyzer(loop.context())
+            .Simplify(ir::Substitute(condition, {{loop.var(), at}}));
+      };
+      const Expr first = in_iteration(0), second = in_iteration(1);
+      if (!first.Is(ExprKind::kIntImm) || !second.Is(ExprKind::kIntImm) || first == second)
+        continue;
+      return first.IsInt(1);
+    }
+    return std::nullopt;
+  }
+
   // The loops inside are taken apart where most iterations are, and only there.
   Stmt WithPeriod(Stmt loop) {
     const int64_t period = HasLoops(loop) ? 1 : PeriodOf(loop);
@@ -230,6 +273,8 @@ class Splitter : public ir::Mutator {
                     c.LetStmt(to, ir::Max(end / by, from), all));
     return c.LetStmt(first, loop.min(), c.LetStmt(end, first + loop.extent(), all));
   }
+
+  std::vector<Stmt> around_;  // outermost first
 };
 
 }  // namespace

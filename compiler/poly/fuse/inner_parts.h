@@ -24,6 +24,8 @@ namespace polynao::poly {
 //        for (k, (a + 1) / 2, ..) { u[2 k] = d[k] + d[k]   u[2 k + 1] = d[k] + d[k + 1] }       after `simplify`
 //        for (y, .., ..) {..}
 //
+// What only the first iteration of a loop around does stays as it is: code for it would be most of a tile's.
+//
 // A vector of the first form gathers; one of the second loads and stores runs of elements.
 ir::Stmt WithInnerParts(ir::Stmt s);
 

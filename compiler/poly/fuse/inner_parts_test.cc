@@ -52,6 +52,26 @@ TEST(InnerPartsTest, LoopsAroundLoops) {
   EXPECT_THAT(result, HasSubstr("u[x, y * 2 + 1]"));
 }
 
+// The first rows of windows, before and behind which the same stage is written once more.
+TEST(InnerPartsTest, WhatTheFirstIterationAloneDoesStays) {
+  const auto loops = [](const std::string& test, bool is_else) {
+    const std::string inside = "vectorize (y: i64, 0, 100) { u[x, y] = d[x / 2, y / 2] }";
+    const std::string other = "u[x, i64(0)] = 1.0";
+    return Split(StrCat(
+        "func f(d: f32[9, 70] in, u: f32[16, 128]) {\n  for (x: i64, 2, 9) {\n    if (", test,
+        ") { ", is_else ? other : inside, " } else { ", is_else ? inside : other, " }\n  }\n}\n"));
+  };
+  const auto stays = Not(HasSubstr("* 2"));
+  EXPECT_THAT(loops("x == i64(2)", false), stays);
+  EXPECT_THAT(loops("x < i64(3)", false), stays);
+  EXPECT_THAT(loops("i64(2) < x", true), stays);
+  // The others do it in many iterations.
+  EXPECT_THAT(loops("x == i64(2)", true), HasSubstr("* 2"));
+  EXPECT_THAT(loops("x < i64(4)", false), HasSubstr("* 2"));
+  EXPECT_THAT(loops("x % 2 == i64(0)", false), HasSubstr("* 2"));
+  EXPECT_THAT(loops("x == i64(3)", false), HasSubstr("* 2"));
+}
+
 TEST(InnerPartsTest, ShortLoopsStay) {
   const std::string text =
       "func f(u: i64[32]) {\n  for (y: i64, 0, 32) {\n    u[y] = y / i64(2)\n  }\n}\n";

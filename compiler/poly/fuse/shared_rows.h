@@ -6,7 +6,8 @@
 
 namespace polynao::poly {
 
-// Vectors of stages that read the same rows become one, with the loops around them, so that each element is loaded once:
+// Vectors of stages that read the same rows become one, with the loops around them, so that each element is loaded
+// once:
 //
 //   vectorize (x, 0, n) { u[x] = A[y - 1, x] + A[y + 1, x] }   vectorize (x, 0, n) { v[x] = A[y + 1, x + 2] }
 //   -->  vectorize (x, 0, n) { u[x] = A[y - 1, x] + A[y + 1, x]   v[x] = A[y + 1, x + 2] }
