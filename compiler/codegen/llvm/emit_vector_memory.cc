@@ -101,18 +101,21 @@ absl::StatusOr<Emitter::Place> Emitter::PlaceOf(Buffer buffer, absl::Span<const 
   place.indices = std::move(forms);
   Value* offset = nullptr;
   if (stride && std::abs(*stride) <= kMostStride) {
-    if (std::optional<arith::LinearForm> number = NumberOf(buffer, indices, analyzer_);
-        number && !llvm::isa<llvm::Constant>(lanes_->first) &&
+    const std::optional<arith::LinearForm> number = NumberOf(buffer, indices, analyzer_);
+    if (number && !llvm::isa<llvm::Constant>(lanes_->first) &&
         SlopeIn(*number, lanes_->var) == stride) {
       // In this order all that stays the same in the loop, and then what accesses of one row share, is computed once;
-      // constants become part of the instruction.
-      const int64_t constant = number->constant();
-      POLYNAO_CHECK(number->AddTerm(lanes_->var, -*stride) && number->AddConstant(-constant));
-      ASSIGN_OR_RETURN(Value * row, EmitFirst(*number));
-      Value* lane = b_.CreateNSWMul(lanes_->first, b_.getInt64(*stride));
-      for (Value* index : {row, lane, static_cast<Value*>(b_.getInt64(constant))}) {
-        place.first =
-            b_.CreateGEP(element, place.first == nullptr ? info.base : place.first, {index});
+      // constants become part of the instruction. Parts of the sum may wrap around where the element's number does not.
+      Value* row = b_.getInt64(0);
+      for (const arith::LinearForm::Term& term : number->terms()) {
+        if (term.atom == lanes_->var) continue;
+        ASSIGN_OR_RETURN(Value * atom, EmitIndex(term.atom));
+        row = b_.CreateAdd(row, b_.CreateMul(atom, b_.getInt64(term.coefficient)));
+      }
+      Value* lane = b_.CreateMul(lanes_->first, b_.getInt64(*stride));
+      place.first = info.base;
+      for (Value* index : {row, lane, static_cast<Value*>(b_.getInt64(number->constant()))}) {
+        place.first = b_.CreateGEP(element, place.first, {index});
       }
       return place;
     }

@@ -283,18 +283,18 @@ absl::Status Emitter::AskFor(const RowAhead& ahead) {
 
 bool Emitter::ReadsMuchAgain(Stmt loop, unsigned lanes) {
   if (!loop.extent().Is(ExprKind::kIntImm)) return false;
-  const auto bytes_of = [&](const std::vector<Row>& rows) {
-    int64_t bytes = 0;
-    for (const Row& row : rows) {
-      bytes += loop.extent().int_value() * row.step * ir::ByteSize(row.buffer()->type);
-    }
-    return bytes;
+  const auto is_own = [&](Buffer buffer) {
+    const auto is_it = [&](const ir::Param& param) { return param.buffer == buffer; };
+    return !IsFar(buffer) && BytesOf(buffer) &&
+           std::none_of(function_.params.begin(), function_.params.end(), is_it);
   };
-  const auto is_far = [&](Buffer buffer) { return IsFar(buffer); };
-  const auto is_near = [&](Buffer buffer) { return !IsFar(buffer); };
-  return bytes_of(RowsOf(loop, lanes, is_near, analyzer_)) +
-             bytes_of(RowsAgain(RowsOf(loop, lanes, is_far, analyzer_), lanes, around_)) >
-         kMostReadAgain;
+  const auto is_other = [&](Buffer buffer) { return !is_own(buffer); };
+  std::vector<Row> again = RowsAgain(RowsOf(loop, lanes, is_other, analyzer_), lanes, around_);
+  for (Row& row : RowsOf(loop, lanes, is_own, analyzer_)) again.push_back(std::move(row));
+  const int64_t count = std::min(loop.extent().int_value(), kMostReadAgain);
+  int64_t bytes = 0;
+  for (const Row& row : again) bytes += count * row.step * ir::ByteSize(row.buffer()->type);
+  return bytes > kMostReadAgain;
 }
 
 absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* rest,

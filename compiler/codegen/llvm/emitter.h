@@ -215,7 +215,7 @@ class Emitter {
   bool IsFar(ir::Buffer buffer) const {
     return BytesOf(buffer).value_or(0) >= options_.stream_bytes;
   }
-  // Whether a loop reads much from the caches: of small arrays, or what iterations of loops around have read.
+  // Whether a loop reads much from the caches: of arrays of the function's own, or what iterations around have read.
   bool ReadsMuchAgain(ir::Stmt loop, unsigned lanes);
   // Of those that loops before have not asked for.
   std::vector<RowAhead> NewRowsAhead(ir::Stmt loop, unsigned lanes);

@@ -339,6 +339,22 @@ TEST(VectorLoopTest, NarrowFloats) {
   }
 }
 
+// n * 300 wraps around, and (y + n - m) * 300 does not.
+TEST(VectorLoopTest, PartsOfAPlaceMayWrapAround) {
+  const Function f = Parse(R"(
+      func f(A: f32[4, 300] in, B: f32[4, 300] out, n: i64, m: i64) {
+        for (y: i64, 0, 4) { vectorize (x: i64, 0, 300) { B[y, x] = A[y + (n - m), x] * 2.0 } }
+      })");
+  const auto large = ir::Argument::Int(int64_t{1} << 62);
+  const RandomArguments arguments =
+      RandomArguments::Draw(f, 1, {.scalars = {{"n", large}, {"m", large}}}).value();
+  for (const int level : {0, 2, 3}) {
+    const auto compiled = Compile(f, {.optimization_level = level});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    EXPECT_EQ(Disagreement(f, arguments, [&](auto a) { return (*compiled)->Run(a); }), "") << level;
+  }
+}
+
 // Rows of all lengths and places past the caches, next to others.
 TEST(VectorLoopTest, RowsPastTheCaches) {
   for (const char* type : {"f32", "u8", "f64", "f16", "bf16"}) {
@@ -379,6 +395,17 @@ TEST(VectorLoopTest, WhatGoesPastTheCaches) {
   EXPECT_TRUE(
       streams(StrCat("func f(A: f32[2000000] in, B: f32[2, 2000000]) { parallel (j: i64, 0, 2) { ",
                      "vectorize (i: i64, 0, 2000000) { B[j, i] = A[i] } } }")));
+  // Four rows of 40 KB that come from the second cache, being the function's own or read before, and one.
+  const auto rows = [](const char* value) {
+    return StrCat(
+        "func f(A: f32[2000, 10000] in, B: f32[2000, 10000]) {\n  allocate T: f32[4, 10000]\n"
+        "  for (x: i64, 0, 40000) { T[x / 10000, x % 10000] = 1.0 }\n"
+        "  for (y: i64, 0, 1990) { vectorize (x: i64, 0, 9990) { B[y, x] = ",
+        value, " } }\n}\n");
+  };
+  EXPECT_FALSE(streams(rows("T[y % 4, x] + T[(y + 1) % 4, x + 9]")));
+  EXPECT_FALSE(streams(rows("A[y, x] + A[y + 1, x] + A[y + 2, x] + A[y + 3, x]")));
+  EXPECT_TRUE(streams(rows("T[y % 4, x] + A[y, x]")));
   // 6 KB, of which each of 768 iterations stores two elements.
   EXPECT_TRUE(
       streams("func f(A: f32[768] in, B: f32[2000, 1536]) { vectorize (i: i64, 0, 768) { "
