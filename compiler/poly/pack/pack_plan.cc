@@ -27,9 +27,6 @@ constexpr double kNextCacheCycles = 1.5;
 constexpr double kFarRunCycles = 15;
 // Cycles for an element that is copied to a panel: its load, its store, and its part of loops and shuffles.
 constexpr double kPackCycles = 0.4;
-// And for finding the place of a row of such elements: quotients of its number. (12544 rows of 32 bytes, padded to 64:
-// 150 thousand cycles.)
-constexpr double kRowCycles = 12;
 // Cycles for starting a tile: addresses, the loop over the sums, its mispredicted end.
 constexpr double kTileCycles = 40;
 // Cycles for a line of a tile that is loaded, as far as they do not overlap: measured on a Sapphire Rapids, where a
@@ -184,10 +181,8 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
   const double common_blocks = Tiles(common, plan.most_common);
   const bool is_own_packed = plan.shares_columns ? !has_row_panels : shape.columns_before;
   const bool is_common_packed = plan.shares_columns ? shape.columns_before : !has_row_panels;
-  // Bytes of a row lie side by side and are copied together, once their place is found.
-  const double row_copies =
-      has_tiles ? row_elements * shape.operand_bytes / 4.0 + tiles * rows * kRowCycles / kPackCycles
-                : row_elements;
+  // Bytes of a row lie side by side and are copied together.
+  const double row_copies = row_elements * (has_tiles ? shape.operand_bytes / 4.0 : 1);
   const double own_copies = plan.shares_columns ? row_copies : column_elements;
   const double common_copies = plan.shares_columns ? column_elements : row_copies;
   const double packed =
@@ -213,11 +208,17 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
       machine.cores > 1 ? (loops * common_blocks + (has_image ? 1 : 0)) * machine.parallel_cycles
                         : 0;
   const double operand = shape.last_rows > 0 ? shape.image_elements : shape.rows * sums;
-  const double read = static_cast<double>(shape.operand_bytes) * (operand + columns * sums);
-  const double result = static_cast<double>(shape.bytes) * shape.rows * columns;
-  const double bytes = read + 2 * page_factor * blocks * result;
-  const double memory = read + result > static_cast<double>(machine.cache_bytes) * cores
-                            ? bytes * machine.cycles_per_byte / MemoryScaling(cores, machine)
+  const double row_bytes = static_cast<double>(shape.operand_bytes) * operand;
+  const double column_bytes = static_cast<double>(shape.operand_bytes) * columns * sums;
+  // Each block loads the result and stores it where it was.
+  const double result =
+      static_cast<double>(shape.bytes) * page_factor * blocks * shape.rows * columns;
+  // What one core touches: all that the cores share, and its part of the rest.
+  const double touched = plan.shares_columns ? column_bytes + (row_bytes + result) / cores
+                                             : row_bytes + (column_bytes + result) / cores;
+  const double memory = touched > static_cast<double>(machine.cache_bytes)
+                            ? (row_bytes + column_bytes + 2 * result) * machine.cycles_per_byte /
+                                  MemoryScaling(cores, machine)
                             : 0;
   const double busy = (work + packed + image + stream) / cores;
   const double overlapped =
