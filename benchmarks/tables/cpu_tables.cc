@@ -81,9 +81,6 @@ absl::StatusOr<Table> PolyBenchLarge(ResultFolder& results) {
 absl::StatusOr<Table> PolyBenchMedium(ResultFolder& results) {
   return Speedups(results, "polybench-medium.json");
 }
-absl::StatusOr<Table> PolyBenchSplit(ResultFolder& results) {
-  return Speedups(results, "polybench-large-floyd-warshall.json");
-}
 
 // Speed-ups over the strategy smart, on one thread and on two.
 absl::StatusOr<Table> PolyBenchSmart(ResultFolder& results) {
@@ -291,10 +288,6 @@ constexpr ResultTable kTables[] = {
     {"polybench/large",
      "./nao bench polybench --json=benchmarks/results/polybench-large.json --resume",
      PolyBenchLarge},
-    {"polybench/split",
-     "./nao bench polybench --filter=floyd --peers=gcc,clang "
-     "--json=benchmarks/results/polybench-large-floyd-warshall.json",
-     PolyBenchSplit},
     {"polybench/medium",
      "./nao bench polybench --size=MEDIUM --peers=gcc,clang "
      "--json=benchmarks/results/polybench-medium.json",

@@ -14,11 +14,10 @@ namespace {
 constexpr const char* kFile = "dense.json";
 constexpr const char* kCommand =
     "./nao bench dense --peers=onednn,openblas --json=benchmarks/results/dense.json --resume";
-// Layers of bytes on a processor with tiles (AMX).
-constexpr const char* kTilesFile = "dense-amx.json";
-constexpr const char* kTilesCommand =
-    "./nao bench dense --filter='/i8$' --threads=1 --peers=onednn "
-    "--json=benchmarks/results/dense-amx.json";
+// A processor with dot products of bytes in vectors of 512 bits, but without tiles (AMX).
+constexpr const char* kVectorsFile = "dense-vnni.json";
+constexpr const char* kVectorsCommand =
+    "./nao bench dense --json=benchmarks/results/dense-vnni.json --resume";
 
 // A processor with vectors of 256 bits, and no dot products of bytes.
 constexpr const char* kNarrowFile = "dense-avx2.json";
@@ -102,8 +101,9 @@ absl::StatusOr<Table> LayersOf(ResultFolder& results, const char* name) {
 
 absl::StatusOr<Table> Classes(ResultFolder& results) { return ClassesOf(results, kFile); }
 absl::StatusOr<Table> Layers(ResultFolder& results) { return LayersOf(results, kFile); }
-absl::StatusOr<Table> TileClasses(ResultFolder& results) { return ClassesOf(results, kTilesFile); }
-absl::StatusOr<Table> TileLayers(ResultFolder& results) { return LayersOf(results, kTilesFile); }
+absl::StatusOr<Table> VectorClasses(ResultFolder& results) {
+  return ClassesOf(results, kVectorsFile);
+}
 absl::StatusOr<Table> NarrowClasses(ResultFolder& results) {
   return ClassesOf(results, kNarrowFile);
 }
@@ -111,8 +111,7 @@ absl::StatusOr<Table> NarrowClasses(ResultFolder& results) {
 constexpr ResultTable kTables[] = {
     {"dense/classes", kCommand, Classes},
     {"dense/layers", kCommand, Layers},
-    {"dense-amx/classes", kTilesCommand, TileClasses},
-    {"dense-amx/layers", kTilesCommand, TileLayers},
+    {"dense-vnni/classes", kVectorsCommand, VectorClasses},
     {"dense-avx2/classes", kNarrowCommand, NarrowClasses},
 };
 
