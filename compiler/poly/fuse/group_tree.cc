@@ -391,15 +391,15 @@ ir::Stmt TileHandler::WithLets(const Lets& lets, ir::Stmt body) {
 
 namespace {
 
-// Bytes of a line of the cache, which the widest vectors fill; of a page, whose places have lines of their own in the
-// nearest cache; of rows that are short enough to be packed.
-constexpr int64_t kLineBytes = 64, kPageBytes = 4096, kShortRow = 512;
+// Bytes of a line of the cache, which the widest vectors fill, and of a page, whose places have lines of their own in
+// the nearest cache.
+constexpr int64_t kLineBytes = 64, kPageBytes = 4096;
 
 // Rows begin with a line, since a vector that is stored to two lines takes twice as long, but not all at the same place
 // of a page.
 std::vector<int64_t> WithWholeLines(std::vector<int64_t> sizes, ir::Type type) {
   const int64_t size = ir::ByteSize(type);
-  if (sizes.size() < 2 || sizes.back() * size < kShortRow) return sizes;
+  if (sizes.size() < 2 || sizes.back() * size < kLineBytes) return sizes;
   int64_t bytes = CeilDiv(sizes.back() * size, kLineBytes) * kLineBytes;
   if (bytes % kPageBytes == 0) bytes += kLineBytes;
   sizes.back() = bytes / size;
