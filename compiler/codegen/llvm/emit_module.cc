@@ -126,7 +126,7 @@ void Emitter::FindStreams() {
   if (options_.stream_bytes <= 0 || !llvm::Triple(module_.getTargetTriple()).isX86()) return;
   for (const ir::Param& param : function_.params) {
     if (!param.buffer || aliases_.Group(param.buffer)) continue;
-    if (BytesOf(param.buffer).value_or(0) >= options_.stream_bytes) streams_.insert(param.buffer);
+    if (IsFar(param.buffer)) streams_.insert(param.buffer);
   }
   ir::ForEachExprIn(function_.body, [&](Expr e) {
     if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) streams_.erase(Buffer(e.buffer()));

@@ -21,7 +21,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// "A +2400" for each row of the innermost loop, of vectors of 16: its array, and what is asked for from there.
+// "A[5] +2400" for each row of the innermost loop, of vectors of 16: its first element where loops begin with 0, and
+// what is asked for from there.
 std::vector<std::string> Ahead(const std::string& text) {
   const ir::Function function = ir::ParseFunction(text).value();
   std::vector<ir::Stmt> around;
@@ -35,8 +36,8 @@ std::vector<std::string> Ahead(const std::string& text) {
   const auto is_asked = [](ir::Buffer buffer) { return buffer->name != "near"; };
   std::vector<std::string> list;
   for (const RowAhead& ahead : RowsAhead(RowsOf(loop, 16, is_asked, analyzer), loop, 16, around)) {
-    list.push_back(
-        StrCat(ahead.row.buffer()->name, ahead.elements < 0 ? " " : " +", ahead.elements));
+    list.push_back(StrCat(ahead.row.buffer()->name, "[", ahead.first.constant(), "]",
+                          ahead.elements < 0 ? " " : " +", ahead.elements));
   }
   return list;
 }
@@ -50,21 +51,21 @@ std::string InRows(const std::string& body) {
 }
 
 TEST(RowsAheadTest, TheRowsThatNoIterationHasReadAreAskedForTwoRowsAhead) {
-  EXPECT_THAT(Ahead(InRows("A[i64(0), y, x]")), ElementsAre("A +6000"));
+  EXPECT_THAT(Ahead(InRows("A[i64(0), y, x]")), ElementsAre("A[0] +6000"));
   EXPECT_THAT(Ahead(InRows("A[i64(0), y, x] + A[i64(0), y + 1, x] + A[i64(0), y + 2, x + 1]")),
-              ElementsAre("A +6000"));
+              ElementsAre("A[6001] +6000"));
   // Two rows a step: neither of them was read before.
   EXPECT_THAT(
       Ahead(InRows("A[i64(0), y * 2, x] + A[i64(0), y * 2 + 1, x] + A[i64(0), y * 2 + 2, x]")),
-      ElementsAre("A +12000", "A +12000"));
+      ElementsAre("A[3000] +12000", "A[6000] +12000"));
   // From the last row to the first one.
   EXPECT_THAT(Ahead(InRows("A[i64(0), 200 - y, x] + A[i64(0), 199 - y, x]")),
-              ElementsAre("A -6000"));
+              ElementsAre("A[597000] -6000"));
   // Two planes are two rows, elements of one row a single one.
   EXPECT_THAT(Ahead(InRows("A[i64(0), y, x] + A[i64(1), y, x] + A[i64(1), y, x + 15]")),
-              ElementsAre("A +6000", "A +6000"));
+              ElementsAre("A[0] +6000", "A[900000] +6000"));
   EXPECT_THAT(Ahead(InRows("A[i64(0), y, x * 2] + A[i64(0), y, x * 2 + 1]")),
-              ElementsAre("A +6000"));
+              ElementsAre("A[0] +6000"));
 }
 
 TEST(RowsAheadTest, OtherLoadsAreNot) {
@@ -85,7 +86,7 @@ TEST(RowsAheadTest, RowsOfTheLoopThatMovesLeast) {
   EXPECT_THAT(Ahead("func f(A: f32[8, 300, 400], B: f32[8, 300, 400]) {\n"
                     "  for (y: i64, 0, 300) { for (c: i64, 0, 8) { vectorize (x: i64, 0, 400) {\n"
                     "    B[c, y, x] = A[c, y, x]\n  } } }\n}\n"),
-              ElementsAre("A +2400"));
+              ElementsAre("A[0] +2400"));
 }
 
 // In code: of arrays that no cache holds, once for all loops of an iteration.
