@@ -1,5 +1,7 @@
 #include "compiler/codegen/llvm/compile.h"
 
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -281,6 +283,44 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
   text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.optimization_level = 1});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, Not(HasSubstr("x float>")));
+}
+
+// Vectors of f16 are compared as integers: all pairs of numbers that are edges, zeros of both signs, infinities and NaNs
+// among them. No element is compared by itself.
+TEST(LlvmTest, VectorsOfF16AreCompared) {
+  const ir::Function f = Parse(R"(
+      func f(A: f16[32] in, B: f16[32] in, C: i8[32, 32, 4] out, D: f16[32, 32, 3] out) {
+        for (i, 0, 32) {
+          vectorize (j, 0, 32) { C[i, j, 0] = select(A[i] < B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[i, j, 1] = select(A[i] <= B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[i, j, 2] = select(A[i] == B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[i, j, 3] = select(A[i] != B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { D[i, j, 0] = max(A[i], B[j]) }
+          vectorize (j, 0, 32) { D[i, j, 1] = min(A[i], B[j]) }
+          vectorize (j, 0, 32) { D[i, j, 2] = select(A[i] < B[j], A[i] + B[j], B[j]) }
+        }
+      })");
+  Tensor edges(Type::kF16, {32});
+  constexpr uint16_t kBits[] = {0x0000, 0x0001, 0x0002, 0x03ff, 0x0400, 0x3bff, 0x3c00, 0x3c01,
+                                0x7bfe, 0x7bff, 0x7c00, 0x7c01, 0x7e00, 0x7fff, 0x5000, 0x1000};
+  for (int i = 0; i < 16; ++i) {
+    for (const int sign : {0, 1}) {
+      const auto bits = static_cast<uint16_t>(kBits[i] | sign << 15);
+      edges.SetValue(2 * i + sign, ir::HalfToFloat(bits));
+    }
+  }
+  std::deque<Tensor> tensors = {edges, edges, Tensor(Type::kI8, {32, 32, 4}),
+                                Tensor(Type::kF16, {32, 32, 3})};
+  for (const char* cpu : {"", "x86-64-v3", "x86-64"})
+    EXPECT_EQ(Check(f, RandomArguments(tensors), {.cpu = cpu, .wide_vectors = true}), "") << cpu;
+  const ir::Function max = Parse(R"(
+      func g(A: f16[320] in, B: f16[320] in, C: f16[320] out) {
+        vectorize (i, 0, 320) { C[i] = max(A[i], B[i]) }
+      })");
+  const auto text = EmitLlvm({max.context, {max}}, LlvmOutput::kAssembly,
+                             {.cpu = "znver4", .wide_vectors = true});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, Not(HasSubstr("ucomiss")));
 }
 
 // The parts of an index that are bound first, and used as numbers too, still make up one index: the

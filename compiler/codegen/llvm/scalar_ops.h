@@ -44,6 +44,7 @@ class ScalarOps {
                          absl::Span<llvm::Value* const> arguments);
 
  private:
+  llvm::Value* CompareHalves(ir::ExprKind kind, llvm::Value* a, llvm::Value* b);
   llvm::Value* MinMax(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* Division(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* Shift(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
