@@ -1,4 +1,5 @@
-// What schedules for this machine's processor ask for: its clock, memory, and starts of threads.
+// What schedules for this machine's processor ask for: its clock, memory, and starts of threads. What a core does in
+// its caches: core_rates.h.
 #ifndef BENCHMARKS_PROCESSOR_RATES_H_
 #define BENCHMARKS_PROCESSOR_RATES_H_
 

@@ -107,4 +107,11 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> ParameterShapes(const Function
   return shapes;
 }
 
+std::optional<size_t> RowDimension(Buffer buffer) {
+  for (size_t d = buffer->extents.size(); d-- > 0;) {
+    if (!buffer->extents[d].IsInt(1)) return d;
+  }
+  return std::nullopt;
+}
+
 }  // namespace polynao::ir

@@ -1,8 +1,9 @@
-// The shapes that a function's buffer parameters have in one call.
+// Shapes of buffers: those that parameters have in one call, and what rows of memory are.
 #ifndef COMPILER_IR_SHAPES_H_
 #define COMPILER_IR_SHAPES_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -21,6 +22,10 @@ absl::StatusOr<int64_t> EvaluateInt(Expr e, const IntValues& values);
 // that no extent uses may be missing). A negative extent counts as 0. Errors name the parameter.
 absl::StatusOr<std::vector<std::vector<int64_t>>> ParameterShapes(const Function& function,
                                                                   const IntValues& values);
+
+// The dimension along which elements are neighbours in memory: the last one that has more than one. Nothing if all have
+// one.
+std::optional<size_t> RowDimension(Buffer buffer);
 
 }  // namespace polynao::ir
 

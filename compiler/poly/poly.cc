@@ -121,8 +121,12 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     break;
   }
   // Whole tiles stand apart already. What is left in the bounds of skewed tiles has so many thresholds that
-  // loop_partition would take a minute for a stencil of twenty lines, and gain nothing.
-  if (function.FindAttribute(kPartitionedAttribute) == nullptr) {
+  // loop_partition would take a minute for a stencil of twenty lines, and gain nothing. In loops without tiles the
+  // guards are those of the program.
+  const bool has_tiles = IsFusion(options.strategy) ||
+                         std::any_of(report.parts.begin(), report.parts.end(),
+                                     [](const PartReport& part) { return part.tiled_bands > 0; });
+  if (has_tiles && function.FindAttribute(kPartitionedAttribute) == nullptr) {
     function.attributes.push_back({.key = std::string(kPartitionedAttribute), .values = {}});
   }
   report.before = TakeApart(function, report, options.constants);

@@ -116,23 +116,6 @@ Tensor Express(te::Graph& g, const Case& k, const Value& value) {
 }
 // [tensor-program broadcast end]
 
-// One loop nest; threads take the outermost dimension.
-absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) {
-  Schedule s(y);
-  if (IsProcessor(target.name)) {
-    std::vector<Axis> axes = s[y].leaves();
-    if (axes.size() == 1) {
-      auto [run, element] = s[y].Split(axes[0], int64_t{1} << 14);
-      axes = {run, element};
-    }
-    s[y].Parallel(axes.front()).Vectorize(axes.back());
-  } else if (IsGpu(target.name)) {
-    auto [block, thread] = s[y].Split(s[y].Fuse(s[y].leaves()), 256);
-    s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
-  }
-  return Lower(s);
-}
-
 bool IsBroadcast(const OperatorCase& c) { return !c.operands.empty() && c.operands[0] != c.shape; }
 
 }  // namespace
@@ -171,19 +154,12 @@ Operator WithBroadcasting(Operator row, BinaryOp op, Value value) {
       broadcast,
       [value](te::Graph& g, const OperatorCase& c) { return Express(g, Case(c), value); },
       StrCat(plain.name, "_broadcast"));
-  row.build = [plain, value, on_card = broadcast.build](const OperatorCase& c,
-                                                        const Target& target) {
-    if (!IsBroadcast(c)) return plain.build(c, target);
-    if (target.machine != nullptr) return on_card(c, target);
-    // Not `div`, which is a function of C's library.
-    te::Graph g(StrCat(c.op, "_broadcast"));
-    return OnProcessor(Express(g, Case(c), value), target);
-  };
   const auto either = [](const auto& of_two_shapes, const auto& of_one) {
     return [of_two_shapes, of_one](const OperatorCase& c, const auto&... rest) {
       return IsBroadcast(c) ? of_two_shapes(c, rest...) : of_one(c, rest...);
     };
   };
+  row.build = either(broadcast.build, plain.build);
   row.schedules = either(broadcast.schedules, plain.schedules);
   row.first_schedules = either(broadcast.first_schedules, plain.first_schedules);
   row.estimate = either(broadcast.estimate, plain.estimate);

@@ -71,20 +71,16 @@ std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorC
 
 // [tensor-program binary unary end]
 
-// One loop for all steps. On a CPU threads take runs of 16 Ki elements; for fewer, a thread costs more than it
-// gains.
-absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
-                                        const std::vector<Tensor>& v, const Target& target) {
-  const Tensor& y = v.back();
-  for (size_t i = op.inputs.size(); i + 1 < v.size(); ++i) s[v[i]].ComputeInline();
-  if (IsProcessor(target.name)) {
-    auto [run, element] = s[y].Split(s[y].axis(0), int64_t{1} << 14);
-    s[y].Parallel(run).Vectorize(element);
-  } else if (IsGpu(target.name)) {
-    auto [group, element] = s[y].Split(s[y].axis(0), 4);
-    auto [block, thread] = s[y].Split(group, 256);
-    s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x").Vectorize(element);
+// One loop for all steps.
+absl::StatusOr<ir::Function> OnGpu(const Tensor& y) {
+  Schedule s(y);
+  for (const te::Operation& operation : y.graph()->operations) {
+    const Tensor step(y.graph(), &operation);
+    if (operation.kind == te::Operation::Kind::kCompute && !(step == y)) s[step].ComputeInline();
   }
+  auto [group, element] = s[y].Split(s[y].axis(0), 4);
+  auto [block, thread] = s[y].Split(group, 256);
+  s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x").Vectorize(element);
   return Lower(s);
 }
 
@@ -130,12 +126,11 @@ Operator MakeOperator(Elementwise op, Reference reference,
         return Express(g, op, c, number(c)).back();
       },
       FunctionName(op.name));
-  row.build = [op, number, on_card = row.build](const OperatorCase& c, const Target& target) {
-    if (target.machine != nullptr) return on_card(c, target);
-    te::Graph g(FunctionName(c.op));
-    const std::vector<Tensor> v = Express(g, op, c, number(c));
-    Schedule s(v.back());
-    return LowerFused(s, op, v, target);
+  row.build = [express = row.express, name = FunctionName(op.name), otherwise = row.build](
+                  const OperatorCase& c, const Target& target) {
+    if (!IsGpu(target.name)) return otherwise(c, target);
+    te::Graph g(name);
+    return OnGpu(express(g, c));
   };
   return row;
 }

@@ -113,18 +113,6 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
   return t;
 }
 
-// On a CPU: pads the image once, then computes rows in parallel.
-absl::StatusOr<ir::Function> OnProcessor(const PoolTensors& t, const Pool& k,
-                                         const Target& target) {
-  const Tensor y = t.output();
-  Schedule s(y);
-  if (k.pad == 0) s[t.padded].ComputeInline();
-  if (t.wide) s[t.wide].ComputeInline();
-  if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
-  if (t.mean && t.narrow) s[t.mean].ComputeInline();
-  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
-  return Lower(s);
-}
 // [tensor-program pool end]
 
 absl::Status Check(const Operator& op, const OperatorCase& c) {
@@ -191,12 +179,6 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
   ScheduleByExpressions(
       row, [pool](te::Graph& g, const OperatorCase& c) { return Express(g, pool(c)).output(); },
       name);
-  row.build = [pool, on_card = row.build](const OperatorCase& c,
-                                          const Target& target) -> absl::StatusOr<ir::Function> {
-    if (target.machine != nullptr) return on_card(c, target);
-    te::Graph g(c.op);
-    return OnProcessor(Express(g, pool(c)), pool(c), target);
-  };
   return row;
 }
 

@@ -50,40 +50,6 @@ absl::flat_hash_set<ir::Buffer> LoadsOf(Expr e) {
   return loads;
 }
 
-bool SumsProducts(const te::Body& body) {
-  bool has_products = false;
-  ir::ForEachExpr(body.value, [&](Expr e) {
-    if (!e.Is(ExprKind::kMul)) return;
-    const auto a = LoadsOf(e.operand(0)), b = LoadsOf(e.operand(1));
-    has_products |= !a.empty() && !b.empty() && a != b;
-  });
-  return has_products && body.reducer == te::Reducer::kSum;
-}
-
-// The last index of some load runs with the reduction (dimensions of 1 do not count), and there are enough rows for
-// vectors of them on each core.
-bool TakesInRows(const te::GraphState& graph, const Operation& reduction) {
-  constexpr int64_t kFewestRows = 64;
-  if (te::ElementCount(reduction.shape) < kFewestRows) return false;
-  const te::Body& body = reduction.bodies[0];
-  const auto runs = [&](Expr index) {
-    bool found = false;
-    ir::ForEachExpr(index, [&](Expr e) {
-      for (const te::ReduceAxis& axis : body.axes) found |= e == axis;
-    });
-    return found;
-  };
-  bool found = false;
-  ir::ForEachExpr(body.value, [&](Expr e) {
-    if (!e.Is(ExprKind::kLoad)) return;
-    const te::Shape& shape = graph.producers.at(ir::Buffer(e.buffer())).first->shape;
-    size_t last = shape.size();
-    while (last > 1 && shape[last - 1] == 1) --last;
-    found |= last > 0 && runs(e.operands()[last - 1]);
-  });
-  return found;
-}
-
 // The elementwise computes that are no nests of their own.
 std::vector<const Operation*> Inlined(const te::Tensor& output) {
   const te::GraphState& graph = *output.graph();
@@ -111,17 +77,6 @@ std::vector<const Operation*> Inlined(const te::Tensor& output) {
 }
 
 }  // namespace
-
-bool IsForScheduler(const te::Tensor& output) {
-  bool has_products = false, has_reductions = false, are_of_rows = true;
-  for (const Operation& operation : output.graph()->operations) {
-    if (!IsReduction(operation)) continue;
-    has_reductions = true;
-    has_products |= SumsProducts(operation.bodies[0]);
-    are_of_rows &= TakesInRows(*output.graph(), operation);
-  }
-  return has_products || (has_reductions && are_of_rows);
-}
 
 absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output, const Target& target,
                                                bool takes_dots) {

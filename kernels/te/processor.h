@@ -13,11 +13,6 @@
 
 namespace polynao::kernels {
 
-// Whether LowerForProcessor is for it: some compute sums products of elements of two tensors, or there are reductions,
-// all of rows of memory, and many (softmax, norms: 1.0 to 2 times as fast). Of few rows or of columns, and without a
-// reduction, parallel loops as they are written are as fast or faster.
-bool IsForScheduler(const te::Tensor& output);
-
 // `output` as the polyhedral scheduler arranges it for this machine and the target's compiler ("auto": tiles, vectors,
 // packed tiles). What is elementwise before the first reduction is computed where it is read, and so is what one other
 // elementwise compute of as many elements reads. A sum of products of floats rounds each product and its sum once:

@@ -63,15 +63,6 @@ std::vector<Tensor> Express(te::Graph& g, const Reduction& k, const te::Shape& s
   return t;
 }
 
-absl::StatusOr<ir::Function> OnProcessor(const std::vector<Tensor>& t, const Target& target) {
-  const Tensor& y = t.back();
-  Schedule s(y);
-  if (t.size() > 1) s[t[0]].ComputeAt(s[y], s[y].axis(1));
-  if (t.size() > 2) s[t[1]].ComputeInline();
-  const bool is_wide = y.shape()[0] > 1;
-  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(is_wide ? 0 : 1));
-  return Lower(s);
-}
 // [tensor-program reduce end]
 
 // The axes from `axis` on, `axes` of them, of which `axis` may be counted from the end.
@@ -117,12 +108,6 @@ Operator MakeOperator(Operator row, ReduceOp op,
         return Express(g, reduction(c), c.shape).back();
       },
       row.name);
-  row.build = [reduction, on_card = row.build](
-                  const OperatorCase& c, const Target& target) -> absl::StatusOr<ir::Function> {
-    if (target.machine != nullptr) return on_card(c, target);
-    te::Graph g(c.op);
-    return OnProcessor(Express(g, reduction(c), c.shape), target);
-  };
   return row;
 }
 

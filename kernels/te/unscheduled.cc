@@ -16,7 +16,6 @@
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/layout.h"
 #include "kernels/te/processor.h"
-#include "kernels/te/processor_schedule.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
@@ -32,10 +31,10 @@ using te::Tensor;
 
 // ---- schedules
 
-// Without the card: for processors the polyhedral scheduler arranges sums of products and reductions of rows; of all
-// else what is elementwise before the first reduction is inlined, and threads share the rows of the rest.
+// Without the card: for processors by the polyhedral scheduler; elsewhere what is elementwise before the first
+// reduction is inlined, and threads share the rows of the rest.
 absl::StatusOr<ir::Function> WithoutCard(const Tensor& y, const Target& target) {
-  if (IsProcessor(target.name) && IsForScheduler(y)) return LowerForProcessor(y, target);
+  if (IsProcessor(target.name)) return LowerForProcessor(y, target);
   te::Schedule s(y);
   std::vector<Tensor> stored;
   for (const te::Operation& operation : y.graph()->operations) {
@@ -52,8 +51,6 @@ absl::StatusOr<ir::Function> WithoutCard(const Tensor& y, const Target& target) 
     if (IsGpu(target.name)) {
       auto [block, thread] = s[y].Split(s[y].Fuse(s[y].leaves()), 256);
       s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
-    } else if (IsProcessor(target.name) && y.rank() > 0) {
-      s[y].Parallel(s[y].leaves().front());
     }
     return Lower(s);
   }

@@ -7,8 +7,8 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/layout.h"
-#include "kernels/te/processor_schedule.h"
 #include "kernels/topi/row.h"
+#include "kernels/topi/schedules.h"
 
 namespace polynao::kernels {
 namespace {

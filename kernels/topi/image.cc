@@ -11,8 +11,8 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/image.h"
-#include "kernels/te/processor_schedule.h"
 #include "kernels/topi/row.h"
+#include "kernels/topi/schedules.h"
 #include "kernels/topi/spatial.h"
 
 namespace polynao::kernels {

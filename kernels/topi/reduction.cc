@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
-#include "kernels/te/processor_schedule.h"
 #include "kernels/topi/row.h"
+#include "kernels/topi/schedules.h"
 
 namespace polynao::kernels {
 namespace {

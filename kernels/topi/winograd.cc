@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
-#include "kernels/te/processor_schedule.h"
 #include "kernels/topi/row.h"
+#include "kernels/topi/schedules.h"
 #include "kernels/topi/spatial.h"
 
 namespace polynao::kernels {

@@ -285,8 +285,8 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
   EXPECT_THAT(*text, Not(HasSubstr("x float>")));
 }
 
-// Vectors of f16 are compared as integers: all pairs of numbers that are edges, zeros of both signs, infinities and NaNs
-// among them. No element is compared by itself.
+// Vectors of f16 are compared as integers: all pairs of numbers that are edges, zeros of both signs, infinities and
+// NaNs among them. No element is compared by itself.
 TEST(LlvmTest, VectorsOfF16AreCompared) {
   const ir::Function f = Parse(R"(
       func f(A: f16[32] in, B: f16[32] in, C: i8[32, 32, 4] out, D: f16[32, 32, 3] out) {

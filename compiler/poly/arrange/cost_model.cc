@@ -13,14 +13,13 @@ namespace polynao::poly {
 
 namespace {
 
-constexpr double kLoad = 0.5, kStore = 1, kOperation = 0.5;  // of one vector
-constexpr double kFarBytes = 32;  // that the second cache delivers in a cycle
 constexpr double kReverse = 0.5;  // for turning a vector round
 constexpr double kLane = 1.5;  // for one element of a vector that is put together from single loads
-constexpr double kPage =
-    5;  // for an access to another page than the last one: its address, and its line
-constexpr double kLatency = 4;   // until a result is there
-constexpr double kRow = 24;      // for the start and the remainder of an innermost loop
+// For an access to another page than the last one: its address, and its line; one that is stored to comes and goes.
+constexpr double kPage = 5, kWrittenPage = 10;
+constexpr double kRow = 24;  // for the start and the remainder of an innermost loop
+// An innermost loop of so few iterations is written out, and starts in no time.
+constexpr double kWrittenOut = 16, kShortRow = 2;
 constexpr double kTile = 40;     // for a tile's bounds
 constexpr double kLongRow = 64;  // iterations of an innermost loop
 constexpr double kLineBytes = 64;
@@ -28,16 +27,11 @@ constexpr double kLineBytes = 64;
 constexpr double kUsable = 0.5;
 constexpr int64_t kSizes[] = {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, kWhole};
 
-double Lanes(const StatementModel& s, const CpuMachine& machine) {
-  int bytes = 1;
-  for (const LinearAccess& a : s.accesses) bytes = std::max(bytes, ir::ByteSize(a.buffer->type));
-  return std::max(1.0, static_cast<double>(machine.vector_bytes) / bytes);
-}
-
 // Without a register tile, `v` innermost. `loaded`: elements that the iteration has in registers.
 double PlainCycles(const StatementModel& s, int v, Carried carried, const CpuMachine& machine,
                    absl::flat_hash_set<int>& loaded) {
-  const double lanes = carried == Carried::kOrder ? 1 : Lanes(s, machine);
+  const auto iterations = static_cast<double>(s.extents[static_cast<size_t>(v)]);
+  const double lanes = carried == Carried::kOrder ? 1 : std::min(Lanes(s, machine), iterations);
   double memory = 0;
   absl::flat_hash_set<int> pages;  // groups whose pages are counted
   for (const LinearAccess& a : s.accesses) {
@@ -46,24 +40,28 @@ double PlainCycles(const StatementModel& s, int v, Carried carried, const CpuMac
     const bool is_loaded = a.is_linear && !loaded.insert(a.element).second;
     for (const bool is_write : {false, true}) {
       if (is_write ? !a.is_write : !a.is_read || is_loaded) continue;
-      const double one = is_write ? kStore : kLoad;
+      const double one = is_write ? machine.rates.store : machine.rates.load;
       if (stride == Stride::kOne) {
         memory += one / lanes;
       } else if (stride == Stride::kMinusOne) {
         memory += (one + kReverse) / lanes;
       } else {
-        // The next access of the group is to the same lines, or to those of the next iteration.
-        memory += a.is_linear && !pages.insert(a.group).second ? one : kPage;
+        // The next access of the group is to the same lines, or to those of the next iteration; and so is the same one
+        // of the next iteration, if it is not far.
+        const std::optional<int64_t> step = a.StepInRow(v);
+        const bool is_near = step && std::abs(*step) * ir::ByteSize(a.buffer->type) < kLineBytes;
+        const bool is_counted = a.is_linear && !pages.insert(a.group).second;
+        memory += is_counted ? one : is_near ? kLane : is_write ? kWrittenPage : kPage;
       }
     }
   }
   // Of a long row.
   std::vector<double> row(s.extents.size(), 1);
   row[static_cast<size_t>(v)] = kLongRow;
-  const double arithmetic = s.OperationCycles(row) / kLongRow * kOperation / lanes;
-  // An iteration waits for the one before.
-  return carried == Carried::kOrder
-             ? std::max({memory, arithmetic, s.chain_cycles, kLatency})
+  const double arithmetic = s.OperationCycles(row) / kLongRow * machine.rates.operation / lanes;
+  // An iteration waits for the one before, but the next row does not wait for one that is written out.
+  return carried == Carried::kOrder && iterations > kWrittenOut
+             ? std::max({memory, arithmetic, s.chain_cycles, machine.rates.latency})
              : std::max(memory, arithmetic) + 0.25 * std::min(memory, arithmetic);
 }
 
@@ -77,6 +75,7 @@ struct JamCost {
 std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int64_t>& vectors,
                                  int v, int serial, const CpuMachine& machine) {
   const double lanes = Lanes(s, machine);
+  const CoreRates& rates = machine.rates;
   double loads = 0, far = 0, held = 0, count = 1, most_loaded = 0;
   for (const int64_t n : vectors) count *= static_cast<double>(n);
   for (const LinearAccess& a : s.accesses) {
@@ -91,21 +90,21 @@ std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int6
     }
     const Stride stride = a.StrideAlong(v);
     const bool is_vector = stride == Stride::kOne || stride == Stride::kNone;
-    loads += different * (is_vector ? kLoad : kLane * lanes);
+    loads += different * (is_vector ? rates.load : kLane * lanes);
     if (is_vector && stride != Stride::kNone)
-      far += different * (machine.vector_bytes / kFarBytes - kLoad);
+      far += different * std::max(machine.vector_bytes / rates.next_bytes - rates.load, 0.0);
     // Loaded when it is needed, one for each vector of v; what is used once is an operand in memory.
     most_loaded =
         std::max(most_loaded, stride == Stride::kNone || different == count ? 1.0 : different);
   }
   if (held + most_loaded + 1 > machine.vector_registers) return std::nullopt;
-  const double arithmetic = s.OperationCycles({vectors.begin(), vectors.end()}) * kOperation;
+  const double arithmetic = s.OperationCycles({vectors.begin(), vectors.end()}) * rates.operation;
   const auto total = [&](double memory) {
-    return std::max({memory, arithmetic, kLatency}) + 0.25 * std::min(memory, arithmetic);
+    return std::max({memory, arithmetic, rates.latency}) + 0.25 * std::min(memory, arithmetic);
   };
   return JamCost{.cycles = total(loads) / (count * lanes),
                  .far_cycles = (total(loads + far) - total(loads)) / (count * lanes),
-                 .serial_cycles = (held * (kLoad + kStore) + kRow) / (count * lanes)};
+                 .serial_cycles = (held * (rates.load + rates.store) + kRow) / (count * lanes)};
 }
 
 void PlanJam(const StatementModel& s, const std::vector<int>& members, int v,
@@ -250,6 +249,12 @@ double SpeedUpOfDiagonals(double a, double b, int cores) {
 
 }  // namespace
 
+double Lanes(const StatementModel& s, const CpuMachine& machine) {
+  int bytes = 1;
+  for (const LinearAccess& a : s.accesses) bytes = std::max(bytes, ir::ByteSize(a.buffer->type));
+  return std::max(1.0, static_cast<double>(machine.vector_bytes) / bytes);
+}
+
 bool WritesStay(const StatementModel& s, int serial) {
   for (const LinearAccess& a : s.accesses) {
     if (a.is_write && a.StrideAlong(serial) != Stride::kNone) return false;
@@ -265,15 +270,16 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
     if (!s.Moves(v)) continue;
     const Carried c = carried[static_cast<size_t>(v)];
     absl::flat_hash_set<int> loaded;
-    const double cycles = PlainCycles(s, v, c, machine, loaded) +
-                          kRow / static_cast<double>(s.extents[static_cast<size_t>(v)]);
+    const auto iterations = static_cast<double>(s.extents[static_cast<size_t>(v)]);
+    const double row_cycles = iterations > kWrittenOut ? kRow : kShortRow;
+    const double cycles = PlainCycles(s, v, c, machine, loaded) + row_cycles / iterations;
     if (cycles <= best.cycles) {
       best = {.order = {},
               .jam = {},
               .serial = -1,
               .carried = c,
               .cycles = cycles,
-              .row_cycles = kRow,
+              .row_cycles = row_cycles,
               .far_cycles = 0,
               .serial_cycles = 0};
       for (const int m : members) {
@@ -284,7 +290,8 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
   }
   if (best.order.empty()) {
     best.order = members;
-    best.cycles = s.OperationCycles(std::vector<double>(s.extents.size(), 1)) + kLatency;
+    best.cycles =
+        s.OperationCycles(std::vector<double>(s.extents.size(), 1)) + machine.rates.latency;
     return best;
   }
   for (const int v : members) {
@@ -321,7 +328,7 @@ PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
     best.row_cycles = kRow;
   }
   if (std::isinf(best.cycles)) {
-    best.cycles = kLatency;
+    best.cycles = machine.rates.latency;
     for (const StatementModel* s : statements)
       best.cycles += s->OperationCycles(std::vector<double>(s->extents.size(), 1));
   }

@@ -1,8 +1,8 @@
 // Estimates what loops cost on a CPU: the estimates by which `auto` chooses.
 //
 // All times are cycles of one core. The model has one bound each for arithmetic, loads and stores, and bytes that do
-// not stay in the cache; it knows steps of accesses (loop_model.h), not values. Its figures are those of current x86
-// cores, rounded: two vector operations, two loads and one store start each cycle, a result is there after four.
+// not stay in the cache; it knows steps of accesses (loop_model.h), not values. How fast a core is, machine.h says
+// (CoreRates).
 #ifndef COMPILER_POLY_ARRANGE_COST_MODEL_H_
 #define COMPILER_POLY_ARRANGE_COST_MODEL_H_
 
@@ -41,6 +41,9 @@ struct PointPlan {
   double far_cycles = 0;     // more, if what a register tile loads is not in the nearest cache
   double serial_cycles = 0;  // of filling and emptying the registers, for an instance of a tile
 };
+
+// Elements of a vector, of the widest type that the statement stores or loads.
+double Lanes(const StatementModel& statement, const CpuMachine& machine);
 
 // Returns true if the instances of a loop over the member store the same elements.
 bool WritesStay(const StatementModel& statement, int member);

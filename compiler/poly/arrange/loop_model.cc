@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/isl/estimate.h"
@@ -238,16 +239,29 @@ double ArithmeticCycles(const Statement& statement) {
   return sum;
 }
 
-Stride LinearAccess::StrideAlong(int member) const {
-  if (!is_linear) return Stride::kOther;
+std::optional<int64_t> LinearAccess::StepInRow(int member) const {
+  if (!is_linear) return std::nullopt;
   const auto m = static_cast<size_t>(member);
+  // Elements of arrays that may overlap are not told apart.
+  const bool has_extents = steps.size() == buffer->extents.size();
+  const size_t row = (has_extents ? ir::RowDimension(buffer) : std::nullopt)
+                         .value_or(steps.empty() ? 0 : steps.size() - 1);
+  int64_t step = 0;
   for (size_t d = 0; d < steps.size(); ++d) {
     if (steps[d][m] == 0) continue;
-    if (d + 1 < steps.size()) return Stride::kOther;
-    if (steps[d][m] == 1) return Stride::kOne;
-    return steps[d][m] == -1 ? Stride::kMinusOne : Stride::kOther;
+    if (d != row) return std::nullopt;
+    step = steps[d][m];
   }
-  return Stride::kNone;
+  return step;
+}
+
+Stride LinearAccess::StrideAlong(int member) const {
+  const std::optional<int64_t> step = StepInRow(member);
+  if (!step) return Stride::kOther;
+  return *step == 0    ? Stride::kNone
+         : *step == 1  ? Stride::kOne
+         : *step == -1 ? Stride::kMinusOne
+                       : Stride::kOther;
 }
 
 double StatementModel::OperationCycles(const std::vector<double>& iterations) const {

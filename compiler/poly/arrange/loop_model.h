@@ -9,6 +9,7 @@
 #define COMPILER_POLY_ARRANGE_LOOP_MODEL_H_
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct LinearAccess {
   // Accesses with the same number are to the same elements, as far as it is seen from their functions.
   int element = 0;
 
+  // Elements from one iteration of the member to the next, if they are in one row of memory; nothing if they are not.
+  std::optional<int64_t> StepInRow(int member) const;
   Stride StrideAlong(int member) const;
 };
 

@@ -3,13 +3,28 @@
 #define COMPILER_POLY_ARRANGE_MACHINE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "isa/processor/processor.h"
 
 namespace polynao::poly {
+
+// How fast one core works on what is in its nearest cache, in cycles of vectors: those of current x86 cores, unless
+// `nao calibrate` has measured them.
+struct CoreRates {
+  double operation = 0.5;        // from one multiply-add of floats to the next
+  double latency = 4;            // until its result is there
+  double load = 0.5, store = 1;  // from one to the next
+  double next_bytes = 32;        // that the second cache delivers in a cycle
+  // From one instruction of a row of isa/processor to the next. Those that are not here: as their row says.
+  std::map<std::string, double, std::less<>> instructions = {};
+
+  double CyclesOf(const isa::ProcessorInstruction& row) const;
+};
 
 struct CpuMachine {
   int cores = 2;
@@ -24,6 +39,7 @@ struct CpuMachine {
   double memory_scaling = 1.4;
   // Cycles for starting a parallel loop and waiting for its end.
   double parallel_cycles = 6000;
+  CoreRates rates = {};
   // Of instructions, as LLVM names them, those that rows of isa/processor need.
   std::vector<std::string> features = {};
   // Iterations along a dimension whose extent is a parameter.
@@ -42,6 +58,7 @@ struct CpuRates {
   double bytes_of_one = 0;   // a second, one core
   double bytes_of_all = 0;   // a second, `threads` cores together
   double start_seconds = 0;  // of a parallel loop, and the wait for its end
+  CoreRates core = {};
 };
 
 // The file for POLYNAO_CPU: the caches of `machine`, and `rates`. `name`: the processor's; `when`: the date.

@@ -15,11 +15,17 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr CpuRates kRates = {.threads = 5,
-                             .clock_hz = 2e9,
-                             .bytes_of_one = 8e9,
-                             .bytes_of_all = 24e9,
-                             .start_seconds = 5e-6};
+const CpuRates kRates = {.threads = 5,
+                         .clock_hz = 2e9,
+                         .bytes_of_one = 8e9,
+                         .bytes_of_all = 24e9,
+                         .start_seconds = 5e-6,
+                         .core = {.operation = 0.75,
+                                  .latency = 5,
+                                  .load = 0.25,
+                                  .store = 2,
+                                  .next_bytes = 48,
+                                  .instructions = {{"vpdpbusd.512", 1.125}, {"tdpbssd", 17}}}};
 
 std::string Text(const CpuRates& rates = kRates) {
   CpuMachine machine;
@@ -37,6 +43,38 @@ TEST(CpuFileTest, SaysWhatWasMeasured) {
   EXPECT_EQ(read->cache_bytes, 2 << 20);
   EXPECT_DOUBLE_EQ(read->cycles_per_byte, 0.25);
   EXPECT_DOUBLE_EQ(read->memory_scaling, 3);
+  EXPECT_DOUBLE_EQ(read->parallel_cycles, 10000);
+  EXPECT_DOUBLE_EQ(read->rates.operation, 0.75);
+  EXPECT_DOUBLE_EQ(read->rates.latency, 5);
+  EXPECT_DOUBLE_EQ(read->rates.load, 0.25);
+  EXPECT_DOUBLE_EQ(read->rates.store, 2);
+  EXPECT_DOUBLE_EQ(read->rates.next_bytes, 48);
+  EXPECT_THAT(read->rates.instructions, testing::ElementsAre(testing::Pair("tdpbssd", 17),
+                                                             testing::Pair("vpdpbusd.512", 1.125)));
+}
+
+// Cycles of an instruction: what was measured, else what its row says, else those of a multiply-add.
+TEST(CpuFileTest, CyclesOfInstructions) {
+  const CoreRates measured = kRates.core;
+  for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+    const double expected = row.name == "vpdpbusd.512" ? 1.125
+                            : row.name == "tdpbssd"    ? 17
+                            : row.cycles > 0           ? row.cycles
+                                                       : 0.75;
+    EXPECT_DOUBLE_EQ(measured.CyclesOf(row), expected) << row.name;
+  }
+}
+
+// Files from before rates of the core were measured: those that are assumed.
+TEST(CpuFileTest, RatesNeedNotBeThere) {
+  const std::string text = Text();
+  const size_t at = text.find("\n[core]");
+  ASSERT_NE(at, std::string::npos);
+  CpuMachine machine;
+  machine.rates.load = 3;
+  const auto read = WithCpuFile(machine, text.substr(0, at), "cpu.toml");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_DOUBLE_EQ(read->rates.load, 3);
   EXPECT_DOUBLE_EQ(read->parallel_cycles, 10000);
 }
 
@@ -61,6 +99,8 @@ TEST(CpuFileTest, BadFiles) {
               HasSubstr("cpu.toml:3: cpu.start must be"));
   EXPECT_THAT(error("name = \"x\"\n[cpu]\nspeed = 3\n"),
               HasSubstr("cpu.toml:3: there is no parameter cpu.speed"));
+  EXPECT_THAT(error("name = \"x\"\n[instruction]\nvpfly = 3\n"),
+              HasSubstr("cpu.toml:3: there is no parameter instruction.vpfly"));
   std::string text = Text();
   const size_t at = text.find("l1_ways = { value = 12");
   ASSERT_NE(at, std::string::npos);

@@ -266,8 +266,12 @@ class Planner {
     }
     plan.cycles = plan.points.cycles * most->Instances();
     if (!plan.points.order.empty()) {
-      const Innermost& last = innermost[static_cast<size_t>(plan.points.order.back())];
-      plan.is_vector = last.carried == Carried::kNothing && most->Moves(plan.points.order.back());
+      const auto back = static_cast<size_t>(plan.points.order.back());
+      const Innermost& last = innermost[back];
+      // Loops of few iterations are written out, and what is around them is the vector, if anything is.
+      const auto iterations = static_cast<double>(most->extents[back]);
+      plan.is_vector = last.carried == Carried::kNothing && most->Moves(plan.points.order.back()) &&
+                       2 * iterations >= Lanes(*most, machine_);
       plan.copies = last.copies;
       if (!plan.is_vector) plan.copies.clear();
       plan.accumulates = !plan.is_vector && names.size() == 1 && most->statement->reduction &&

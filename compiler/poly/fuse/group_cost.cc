@@ -28,12 +28,8 @@ using ir::Expr;
 using ir::ExprKind;
 using Range = arith::ConstRange;
 
-// Cycles of a load or store in the nearest cache, of a start of an innermost loop, and of an iteration that is left
-// over behind its last vector.
-constexpr double kAccessCycles = 0.5;
+// Cycles of a start of an innermost loop, and of what is left over behind its last vector.
 constexpr double kRowCycles = 20;
-// Part of what an access to the second cache costs more, by byte.
-constexpr double kSecondCacheCyclesPerByte = 0.03;
 // What the code generator stores past the caches (codegen/llvm/compile.h): bytes of a row and of an array, at least;
 // and the bytes that the two ends of such a row, which do not fill a line, take as long as.
 constexpr double kStreamedRow = 4096, kStreamedArray = 4 << 20, kRowEndBytes = 3072;
@@ -303,9 +299,9 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
                                ? 1
                                : std::max(1.0, static_cast<double>(machine_.vector_bytes) /
                                                    static_cast<double>(ir::ByteSize(buffer->type)));
-      double each = s.arithmetic * kAccessCycles / lanes;
+      double each = s.arithmetic * machine_.rates.operation / lanes;
       for (const Use& use : s.uses) {
-        each += kAccessCycles / (use.is_along ? lanes : 1);
+        each += machine_.rates.load / (use.is_along ? lanes : 1);
         if (use.buffer == buffer && !is_root) continue;
         Box box;
         for (size_t d = 0; d < use.whole.size(); ++d)
@@ -482,7 +478,7 @@ double GroupModel::PlaneCycles(const Group& group) const {
   const auto missing = [&](double bytes) {
     return std::max(0.0, 1 - static_cast<double>(machine_.near_bytes) / bytes);
   };
-  return TilesOf(all) * again * kSecondCacheCyclesPerByte *
+  return TilesOf(all) * again / machine_.rates.next_bytes *
          std::max(0.0, missing(touched_of(all) * turns) - missing(touched_of(one)));
 }
 
@@ -507,7 +503,7 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   if (local > kFill * static_cast<double>(machine_.cache_bytes)) {
     memory += 2 * passed * tiles * machine_.cycles_per_byte;
   } else if (local > kNearFill * static_cast<double>(machine_.near_bytes)) {
-    cycles += 2 * passed * tiles * kSecondCacheCyclesPerByte;
+    cycles += 2 * passed * tiles / machine_.rates.next_bytes;
   }
   const double cores =
       std::max(1.0, std::min(std::ceil(parallel), static_cast<double>(machine_.cores)));

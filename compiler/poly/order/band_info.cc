@@ -7,8 +7,10 @@
 #include <isl/set.h>
 #include <isl/union_map.h>
 
+#include <optional>
 #include <utility>
 
+#include "compiler/ir/shapes.h"
 #include "compiler/poly/isl/tree.h"
 
 namespace polynao::poly {
@@ -123,12 +125,15 @@ Stride StrideOf(const Statement& statement, const Access& access, const Place& p
   if (deltas.size() != 1) return Stride::kOther;
   const isl::set delta = deltas[0].detect_equalities();
   const int dimensions = Dimensions(delta);
+  const bool has_extents = static_cast<size_t>(dimensions) == access.buffer->extents.size();
+  const std::optional<size_t> row =
+      has_extents ? ir::RowDimension(access.buffer) : std::optional<size_t>();
   for (int i = 0; i < dimensions; ++i) {
     const isl::val value = isl::manage(
         isl_set_plain_get_val_if_fixed(delta.get(), isl_dim_set, static_cast<unsigned>(i)));
     if (!value.is_int()) return Stride::kOther;
     if (value.is_zero()) continue;
-    if (i + 1 < dimensions) return Stride::kOther;
+    if (i != (row ? static_cast<int>(*row) : dimensions - 1)) return Stride::kOther;
     if (value.is_one()) return Stride::kOne;
     return value.is_negone() ? Stride::kMinusOne : Stride::kOther;
   }

@@ -8,6 +8,7 @@
 #include "compiler/ir/affine.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/replace.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
@@ -39,6 +40,48 @@ std::optional<Product> ProductOf(Expr value, Expr element) {
   }
   if (!product.Is(ExprKind::kMul)) return std::nullopt;
   return Product{product.operand(0), product.operand(1)};
+}
+
+// What is added to `element`, or compared with it; null if `value` is no such thing.
+Expr FoldedOf(Expr value, Expr element) {
+  const bool is_symmetric =
+      value.Is(ExprKind::kAdd) || value.Is(ExprKind::kMax) || value.Is(ExprKind::kMin);
+  if (!is_symmetric && !value.Is(ExprKind::kSub)) return {};
+  if (value.operand(0) == element) return value.operand(1);
+  return is_symmetric && value.operand(1) == element ? value.operand(0) : Expr();
+}
+
+// Neighbouring iterations of `loop` load neighbours in memory, or the same element.
+bool LoadsAlong(Expr e, ir::Var loop) {
+  bool is_along = true;
+  ir::ForEachExpr(e, [&](Expr part) {
+    if (!part.Is(ExprKind::kLoad)) return;
+    for (size_t d = 0; d < part.operands().size(); ++d) {
+      if (!ir::UsesVar(part.operand(d), loop)) continue;
+      const auto index = ir::Linearize(part.operand(d), {loop});
+      is_along &= index && index->coefficients[0] && index->coefficients[0].IsInt(1) &&
+                  d == ir::RowDimension(ir::Buffer(part.buffer()));
+    }
+  });
+  return is_along;
+}
+
+// Windows: an index of a load moves with a loop of the element's and with one of the sums.
+bool LoadsWindows(const Contraction& fold) {
+  const std::vector<ir::Var>& iterators = fold.statement->iterators;
+  bool has_windows = false;
+  ir::ForEachExpr(fold.row_operand, [&](Expr part) {
+    if (!part.Is(ExprKind::kLoad)) return;
+    for (Expr index : part.operands()) {
+      bool has_sum = false, has_other = false;
+      for (ir::Var i : iterators) {
+        if (!ir::UsesVar(index, i)) continue;
+        (ir::UsesVar(fold.element, i) ? has_other : has_sum) = true;
+      }
+      has_windows |= has_sum && has_other;
+    }
+  });
+  return has_windows;
 }
 
 // A value that may be computed at another time, and once for several instances: without calls of functions with
@@ -76,15 +119,14 @@ const Access* WriteOf(const Statement& statement) {
   return is_element ? write : nullptr;
 }
 
-// The loop whose iterations store neighbours in memory: the last index is the only one that has it, plain.
-std::optional<size_t> LaneOf(Stmt store, const std::vector<ir::Var>& iterators) {
-  if (store.indices().empty()) return std::nullopt;
-  const std::optional<ir::Affine> last = ir::Linearize(store.indices().back(), iterators);
+// The loop whose iterations store neighbours along a dimension: its index is the only one that has it, plain.
+std::optional<size_t> LaneOf(Stmt store, size_t row, const std::vector<ir::Var>& iterators) {
+  const std::optional<ir::Affine> last = ir::Linearize(store.indices()[row], iterators);
   if (!last) return std::nullopt;
   for (size_t i = 0; i < iterators.size(); ++i) {
     const Expr slope = last->coefficients[i];
     if (!slope || !slope.IsInt(1)) continue;
-    const auto rest = store.indices().subspan(0, store.indices().size() - 1);
+    const auto rest = store.indices().subspan(0, row);
     if (std::none_of(rest.begin(), rest.end(),
                      [&](Expr index) { return ir::UsesVar(index, iterators[i]); })) {
       return i;
@@ -113,8 +155,10 @@ bool SetLanewise(const Statement& statement, size_t lane, Contraction& result) {
     }
     return true;
   };
-  if (is_filter(result.row_operand)) std::swap(result.row_operand, result.column_operand);
-  if (!is_filter(result.column_operand)) return false;
+  if (result.column_operand) {
+    if (is_filter(result.row_operand)) std::swap(result.row_operand, result.column_operand);
+    if (!is_filter(result.column_operand)) return false;
+  }
   for (size_t i = 0; i < statement.iterators.size(); ++i) {
     if (!uses(result.element, i)) {
       result.sums.push_back(i);
@@ -142,11 +186,15 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
     return std::nullopt;
   Contraction result{.statement = &statement};
   result.element = store.context().Load(store.buffer(), store.indices());
-  const std::optional<Product> product = ProductOf(store.value(), result.element);
-  if (!product) return std::nullopt;
-  result.row_operand = product->a, result.column_operand = product->b;
-  for (Expr operand : {product->a, product->b}) {
-    if (ir::UsesBuffer(operand, store.buffer()) || !IsMovable(operand)) return std::nullopt;
+  if (const std::optional<Product> product = ProductOf(store.value(), result.element)) {
+    result.row_operand = product->a, result.column_operand = product->b;
+  } else {
+    result.row_operand = FoldedOf(store.value(), result.element);
+    if (!result.row_operand) return std::nullopt;
+  }
+  for (Expr operand : {result.row_operand, result.column_operand}) {
+    if (operand && (ir::UsesBuffer(operand, store.buffer()) || !IsMovable(operand)))
+      return std::nullopt;
   }
   // The element is read once and written once; nothing else may be at its place.
   const std::string array = RangeName(write->map);
@@ -154,16 +202,25 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
                     [&](const Access& a) { return RangeName(a.map) == array; }) != 2) {
     return std::nullopt;
   }
-  const std::optional<size_t> lane = LaneOf(store, statement.iterators);
+  if (store.indices().empty()) return std::nullopt;
+  // Products of one column have a vector of their own: it is what panels of constants are made of.
+  const size_t back = store.indices().size() - 1;
+  const size_t row = result.column_operand ? back : ir::RowDimension(store.buffer()).value_or(back);
+  const std::optional<size_t> lane = LaneOf(store, row, statement.iterators);
   if (!lane) return std::nullopt;
   const auto uses = [&](Expr e, size_t i) { return ir::UsesVar(e, statement.iterators[i]); };
-  if (uses(result.row_operand, *lane) && uses(result.column_operand, *lane)) {
+  const bool is_lanewise = result.column_operand
+                               ? uses(result.column_operand, *lane)
+                               : LoadsAlong(result.row_operand, statement.iterators[*lane]);
+  if (!result.column_operand && !(is_lanewise && LoadsWindows(result))) return std::nullopt;
+  if (uses(result.row_operand, *lane) && is_lanewise) {
     if (!SetLanewise(statement, *lane, result) || !IsBox(statement.domain, scop.context) ||
         !StoresEachOnce(write->map.intersect_domain(statement.domain), result.sums)) {
       return std::nullopt;
     }
     return result;
   }
+  if (!result.column_operand) return std::nullopt;
   if (uses(result.row_operand, *lane)) std::swap(result.row_operand, result.column_operand);
   for (size_t i = 0; i < statement.iterators.size(); ++i) {
     const bool row = uses(result.row_operand, i), column = uses(result.column_operand, i);

@@ -7,6 +7,7 @@
 //   for (h) for (i) for (j) for (k)  S[h, i, j] = ..  Q[h, i, k] * K[h, j, k]       the same with a batch h
 //   for (y) for (x) for (c) for (r) for (s)                              depthwise: lane by lane along c, rows x
 //     Y[y, x, c] = Y[y, x, c] + X[y + r, x + s, c] * F[c, r, s]
+//     Y[y, x, c] = max(Y[y, x, c], X[2 * y + r, 2 * x + s, c])           pooling: the same without a column operand
 #ifndef COMPILER_POLY_PACK_CONTRACTION_H_
 #define COMPILER_POLY_PACK_CONTRACTION_H_
 
@@ -20,8 +21,9 @@
 
 namespace polynao::poly {
 
-// element = element + row_operand * column_operand, or a difference, or with an fma. Loops are places among the
-// statement's iterators, in the order of the program; each loop has the same range in all iterations of the others.
+// element = element + row_operand * column_operand, or a difference, or with an fma; lane by lane also with windows
+// of the row operand alone, and as the larger or smaller one of the two. Loops are places among the statement's
+// iterators, in the order of the program; each loop has the same range in all iterations of the others.
 struct Contraction {
   const Statement* statement = nullptr;
   std::vector<size_t> batch = {};  // select the element and both operands
@@ -33,7 +35,8 @@ struct Contraction {
   // The last loop of columns selects both operands, and walks along memory with the row operand, too: vectors are
   // multiplied element by element. The batch then selects the row operand alone.
   bool is_lanewise = false;
-  ir::Expr element = {}, row_operand = {}, column_operand = {};  // parts of the statement's value
+  // Parts of the statement's value. Without a product there is no column operand.
+  ir::Expr element = {}, row_operand = {}, column_operand = {};
   // The statement that stores what all sums begin with, if it has nothing else to do: it becomes a part of the
   // contraction. Null: they begin with what the elements hold.
   const Statement* initial = nullptr;

@@ -1,5 +1,5 @@
 // The part of PanelWriter that computes tiles lane by lane: vectors of the row operand, straight from memory, times
-// vectors of a column panel.
+// vectors of a column panel, or by themselves.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -28,15 +28,19 @@ struct PanelWriter::Condition {
 };
 
 PanelWriter::Condition PanelWriter::PaddingOf() const {
-  const Expr operand = contraction_.row_operand;
+  Expr operand = contraction_.row_operand;
   Condition result{.inside = operand, .outside = {}};
+  // A cast of a choice is a choice of casts.
+  const std::optional<ir::Type> cast =
+      operand.Is(ExprKind::kCast) ? std::optional(operand.type()) : std::nullopt;
+  if (cast) operand = operand.operand(0);
   if (!operand.Is(ExprKind::kSelect)) return result;
   const Expr condition = operand.operand(0);
   bool has_loads = false;
   ir::ForEachExpr(condition, [&](Expr e) { has_loads |= e.Is(ExprKind::kLoad); });
   if (has_loads || ir::UsesVar(condition, loops_.column.var)) return result;
-  result.inside = operand.operand(1);
-  result.outside = operand.operand(2);
+  result.inside = cast ? c_.Cast(*cast, operand.operand(1)) : operand.operand(1);
+  result.outside = cast ? c_.Cast(*cast, operand.operand(2)) : operand.operand(2);
   for (const Expr term : arith::Conjuncts(condition)) {
     const bool is_inner =
         ir::UsesVar(term, loops_.rows.back().var) || ir::UsesVar(term, loops_.sum.var);
@@ -109,10 +113,10 @@ Stmt PanelWriter::LaneTile(const Panel& columns, Expr first_row, Var tile_var, E
       if (!are_whole_lanes) {
         row = c_.Select(column < loops_.column.count, row, c_.Const(row.type(), 0));
       }
-      const absl::flat_hash_map<Expr, Expr> by = {
-          {contraction_.element, sums(i, lane)},
-          {contraction_.row_operand, row},
-          {contraction_.column_operand, columns.panels.elements(columns.place, number, lane)}};
+      absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
+                                            {contraction_.row_operand, row}};
+      if (contraction_.column_operand)
+        by[contraction_.column_operand] = columns.panels.elements(columns.place, number, lane);
       return c_.Store(sums, {i, lane}, ir::Replace(statement.code.value(), by));
     });
   };

@@ -11,16 +11,14 @@ namespace polynao::poly {
 
 namespace {
 
-// Two multiply-adds start in a cycle, and a result is there after four (cost_model.h).
-constexpr double kPerCycle = 2;
-constexpr double kLatency = 4;
-// Cycles for a load of a step. Two start in a cycle, but single elements of many rows come slower: on a Sapphire Rapids
-// 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them, 16 loads, 14.
-constexpr double kLoadCycles = 0.6;
-// And for a vector of a column panel that the nearest cache does not keep: tiles of 2 x 4 vectors read four of them for
-// 8 multiply-adds, of 14 x 2 two for 28. (14 x 14 x 1024 by 256 in tiles of 2 x 64: 883 us; of 14 x 32 from panels of
-// rows: 653.)
-constexpr double kNextCacheCycles = 1.5;
+// Loads of a step take so many times those of vectors, since single elements of many rows come slower: on a Sapphire
+// Rapids, which starts two in a cycle, 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them,
+// 16 loads, 14.
+constexpr double kElementLoads = 1.2;
+// The part of what the second cache takes for a vector of a column panel that the nearest one does not keep: tiles of 2
+// x 4 vectors read four of them for 8 multiply-adds, of 14 x 2 two for 28. (14 x 14 x 1024 by 256 in tiles of 2 x 64:
+// 883 us; of 14 x 32 from panels of rows: 653.)
+constexpr double kNextCachePart = 0.75;
 // Cycles for lines of the result side by side that a tile stores, if the second cache does not hold all of the result
 // and other lines are between these and the next row's. (12544 x 96, 16 sums: 225 us by tiles of 96, 384 by 48, 431 by
 // 32, 664 by 16; 50176 x 64, 27 sums: 1252 us by 64, 1801 by 32, 2582 by 16.)
@@ -40,6 +38,7 @@ constexpr double kNotOverlapped = 0.125, kNotOverlappedByVectors = 0.01;
 constexpr double kNearlyFewest = 1.1;
 // A way of the cache holds lines of each array that streams through.
 constexpr int64_t kMostVectors = 6;
+constexpr int64_t kLineVectors = 4;  // of a row of a tile without products
 
 double Tiles(double count, int64_t size) { return std::ceil(count / static_cast<double>(size)); }
 
@@ -152,12 +151,15 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
           : 0;
   const bool is_column_near =
       plan.padded_depth() * plan.width() * shape.operand_bytes <= machine.near_bytes;
-  const double column_loads = is_column_near ? 0 : vectors * kNextCacheCycles;
-  const double step = has_tiles
-                          ? units * shape.unit_cycles + (rows + column_lines) * kLineCycles +
-                                column_lines * far_cycles
-                          : std::max({units * std::max(1 / kPerCycle, shape.unit_cycles),
-                                      (rows + vectors) * kLoadCycles, column_loads, kLatency});
+  const CoreRates& rates = machine.rates;
+  const double column_loads =
+      is_column_near ? 0 : vectors * kNextCachePart * machine.vector_bytes / rates.next_bytes;
+  const double unit_cycles = shape.unit_cycles > 0 ? shape.unit_cycles : rates.operation;
+  const double step =
+      has_tiles
+          ? units * unit_cycles + (rows + column_lines) * kLineCycles + column_lines * far_cycles
+          : std::max({units * unit_cycles, (rows + vectors) * kElementLoads * rates.load,
+                      column_loads, rates.latency});
   // Sums are loaded and stored once for each block, and those of tiles once more. Tiles one below the other are on many
   // pages of memory, which take as long to find again.
   const double page_factor = has_tiles && !plan.keeps_rows ? 2 : 1;
@@ -234,19 +236,24 @@ PackPlan MakeLanewisePlan(const PackShape& shape, const CpuMachine& machine) {
   plan.lanes = std::max<int64_t>(machine.vector_bytes / shape.bytes, 1);
   const double vectors_of_row = std::ceil(shape.columns / static_cast<double>(plan.lanes));
   // A half of the registers is enough for the sums. The others have a row of the window's elements of the filter, and
-  // what they are multiplied by.
-  const int64_t filter = static_cast<int64_t>(shape.sums) + 1;
+  // what they are multiplied by. Without a filter, lines side by side come faster (2 x 2 windows of 224 x 224 x 64: 222
+  // us by rows of 4 vectors, 706 by single ones).
+  const int64_t filter = shape.has_columns ? static_cast<int64_t>(shape.sums) + 1 : 0;
   const int64_t most = std::max(machine.vector_registers / 2 - 2, 1);
   const int64_t room = machine.vector_registers - 2;
-  plan.rows = Balanced(shape.rows, std::clamp<int64_t>(room - filter, 1, most));
-  const bool is_short = static_cast<double>(plan.rows) < kPerCycle * kLatency;
-  if (is_short && vectors_of_row > 1 && 2 * (plan.rows + filter) <= room) plan.vectors = 2;
+  if (!shape.has_columns) plan.vectors = Balanced(vectors_of_row, kLineVectors);
+  plan.rows = Balanced(
+      shape.rows, std::max<int64_t>(std::clamp<int64_t>(room - filter, 1, most) / plan.vectors, 1));
+  const bool is_short =
+      static_cast<double>(plan.rows) * machine.rates.operation < machine.rates.latency;
+  const bool has_room = shape.has_columns && 2 * (plan.rows + filter) <= room;
+  if (is_short && vectors_of_row > 1 && has_room) plan.vectors = 2;
   plan.run = static_cast<int64_t>(shape.sums);
   plan.runs = static_cast<int64_t>(shape.outer_sums);
   const double vectors = std::ceil(shape.columns / static_cast<double>(plan.lanes));
   const double lanes = shape.batch * Tiles(shape.rows, plan.rows) * static_cast<double>(plan.rows) *
                        vectors * shape.outer_sums * shape.sums;
-  plan.cycles = lanes / kPerCycle / machine.cores;
+  plan.cycles = lanes * machine.rates.operation / machine.cores;
   plan.least_cycles = plan.cycles / vectors * shape.columns / static_cast<double>(plan.lanes);
   return plan;
 }
@@ -328,7 +335,8 @@ PackPlan PlanOfEach(const PackShape& shape, const CpuMachine& machine) {
   const double lanes = std::max<double>(
       static_cast<double>(machine.vector_bytes) / static_cast<double>(shape.bytes), 1);
   const double least = shape.batch * shape.rows * shape.outer_columns * shape.columns *
-                       shape.outer_sums * shape.sums / lanes / kPerCycle / machine.cores;
+                       shape.outer_sums * shape.sums / lanes * machine.rates.operation /
+                       machine.cores;
   PackPlan best;
   for (const auto& [rows, vectors] : TileSizes(shape, machine)) {
     for (const auto& [shares_columns, keeps_rows] :

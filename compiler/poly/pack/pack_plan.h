@@ -32,7 +32,7 @@ struct PackShape {
   int64_t step = 1;           // sums that one instruction adds
   int64_t registers = 0;      // that hold tiles of sums and operands; 0: vectors do
   int64_t unit_rows = 1;      // of a tile register
-  double unit_cycles = 0;     // from one instruction to the next; 0: two start in a cycle
+  double unit_cycles = 0;     // from one instruction to the next; 0: it is a multiply-add of floats
   // Of rows that tiles may read without panels: iterations of the last loop of rows, else 0; elements of an image of
   // all; and elements from a row to the next one, in memory (0: as they are they are no operands) and in the image.
   int64_t last_rows = 0;
@@ -41,6 +41,7 @@ struct PackShape {
   bool is_known = false;        // the numbers of rows and columns are no guesses
   bool rows_in_place = false;   // there are no row panels
   bool columns_before = false;  // column panels are there before the run
+  bool has_columns = true;      // there is a column operand
 };
 
 // Where tiles find their rows: copied for them, where the program has them, or in an array with padding (row_image.h).

@@ -34,12 +34,20 @@ class Maker {
     AddLoops("i", 1, Pick(1, 2));
     AddLoops("j", 2, Pick(1, 2));
     AddLoops("k", 3, Pick(1, 2));
-    const bool has_window = Percent(40);
+    // Without a product: windows along rows of memory, folded lane by lane.
+    const bool is_fold = Percent(15);
+    const bool has_window = is_fold || Percent(40);
     const std::string type = Choose({"f32", "f64", "i32", "i32", "i8"});
     // The lane is the last index of the result, mostly.
     std::vector<size_t> result = LoopsOf({0, 1, 2}), rows = LoopsOf({0, 1, 3}),
                         columns = LoopsOf({0, 2, 3});
-    for (auto* list : {&result, &rows, &columns}) std::shuffle(list->begin(), list->end(), random_);
+    if (is_fold) {
+      const std::vector<size_t> lanes = LoopsOf({2});
+      rows.insert(rows.end(), lanes.begin(), lanes.end());
+    } else {
+      for (auto* list : {&result, &rows, &columns})
+        std::shuffle(list->begin(), list->end(), random_);
+    }
     const std::string element = StrCat("C[", Indices(result), "]");
     std::string a = StrCat("A[", Indices(rows, has_window), "]"),
                 b = StrCat("B[", Indices(columns), "]");
@@ -69,7 +77,8 @@ class Maker {
     std::shuffle(order.begin(), order.end(), random_);
     const std::string product = StrCat(a, " * ", b);
     StrAppend(&text, Nest(order, StrCat(element, " = ",
-                                        Percent(20)   ? StrCat(element, " - ", product)
+                                        is_fold       ? Fold(a, element)
+                                        : Percent(20) ? StrCat(element, " - ", product)
                                         : Percent(20) ? StrCat(product, " + ", element)
                                         : Percent(20) && type[0] == 'f'
                                             ? StrCat("fma(", a, ", ", b, ", ", element, ")")
@@ -92,6 +101,10 @@ class Maker {
 
   int Pick(int least, int most) {
     return least + static_cast<int>(random_() % static_cast<uint64_t>(most - least + 1));
+  }
+  std::string Fold(const std::string& a, const std::string& element) {
+    if (Percent(40)) return StrCat(a, " + ", element);
+    return StrCat(Choose({"max", "min"}), "(", element, ", ", a, ")");
   }
   bool Percent(int n) { return Pick(1, 100) <= n; }
   std::string Choose(const std::vector<std::string>& list) { return list[random_() % list.size()]; }

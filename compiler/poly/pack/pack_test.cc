@@ -352,6 +352,24 @@ TEST(PackTest, AResultThatTheCachesHoldTakesNoMemory) {
   EXPECT_LT(MakePackPlan(tiles, machine).cycles, MakePackPlan(vectors, machine).cycles);
 }
 
+// What the machine takes for an instruction is what a plan takes, where nothing else takes longer.
+TEST(PackTest, RatesOfTheMachine) {
+  CpuMachine machine = {.cores = 1, .vector_bytes = 64, .vector_registers = 32};
+  const PackShape shape = {.rows = 512, .columns = 512, .sums = 512, .is_known = true};
+  const double fast = MakePackPlan(shape, machine).cycles;
+  machine.rates.operation = 1;
+  const double slow = MakePackPlan(shape, machine).cycles;
+  EXPECT_GT(slow, 1.8 * fast);
+  EXPECT_LT(slow, 2 * fast);
+  EXPECT_DOUBLE_EQ(MakePackPlan(shape, machine).least_cycles, 512. * 512 * 512 / 16);
+  // Eight rows of sums hide what an addition takes, and less so where it takes longer: two vectors of each.
+  const PackShape lanewise = {.batch = 9, .rows = 6, .columns = 64, .outer_sums = 3, .sums = 3};
+  machine.rates = {};
+  EXPECT_EQ(MakeLanewisePlan(lanewise, machine).vectors, 2);
+  machine.rates.latency = 2;
+  EXPECT_EQ(MakeLanewisePlan(lanewise, machine).vectors, 1);
+}
+
 // The last two loops of sums are one where a row of memory follows the one before, without elements between them.
 TEST(PackTest, SumsOfAnImageAreJoined) {
   ScheduleOptions options = PackAll();
@@ -724,6 +742,62 @@ TEST(PackTest, LaneByLane) {
       }
     }
   }
+}
+
+// Pooling: windows are folded lane by lane, in the order of the program, at all edges; with what the sums begin and end
+// with. A result of one channel has its lanes along its last loop but one.
+TEST(PackTest, WindowsLaneByLane) {
+  for (const std::string& fold : {"max(E, V)", "min(V, E)", "E + V", "V + E", "E - V"}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t pad : {0, 1}) {
+        for (const int64_t channels : {1, 4, 9}) {
+          for (const int64_t out : {2, 5, 8}) {
+            if (channels == 1 && stride > 1) continue;
+            const int64_t in = (out - 1) * stride + 3 - 2 * pad;
+            if (in < 1) continue;
+            const std::string y = StrCat("y * ", stride, " + r - ", pad);
+            const std::string x = StrCat("x * ", stride, " + s - ", pad);
+            const std::string inside =
+                StrCat("0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in);
+            const std::string image = StrCat("X[", y, ", ", x, ", c]");
+            const std::string value =
+                pad == 0 ? image : StrCat("select(", inside, ", ", image, ", f16(0.5))");
+            const std::string e = "S[y, x, c]";
+            const std::string text = absl::StrReplaceAll(
+                StrCat(
+                    "func f(X: f16[N, N, C] in, Y: f16[O, O, C] out) {\n",
+                    "  allocate S: f32[O, O, C]\n",
+                    "  for (y, 0, O) { for (x, 0, O) { for (c, 0, C) {\n    S[y, x, c] = 0.0\n",
+                    "    for (r, 0, 3) { for (s, 0, 3) { S[y, x, c] = ",
+                    absl::StrReplaceAll(fold, {{"E", e}, {"V", StrCat("cast(f32, ", value, ")")}}),
+                    " } } } } }\n", "  for (y, 0, O) { for (x, 0, O) { for (c, 0, C) {\n",
+                    "    Y[y, x, c] = cast(f16, S[y, x, c] * 0.125) } } }\n}\n"),
+                {{"N", StrCat(in)}, {"O", StrCat(out)}, {"C", StrCat(channels)}});
+            const std::string code = Packed(text);
+            EXPECT_THAT(code, HasSubstr("packed in tiles of")) << text;
+            EXPECT_THAT(code, HasSubstr("ended as")) << text;
+            EXPECT_THAT(code, Not(HasSubstr("column.panels"))) << text;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums over loops of their own are no windows, and few channels fill no vector: other loops are as fast or faster.
+TEST(PackTest, WhatIsNoWindow) {
+  EXPECT_THAT(Packed("func f(X: f32[9, 8, 16] in, Y: f32[9, 16]) {\n"
+                     "  for (y, 0, 9) { for (c, 0, 16) { for (r, 0, 8) {\n"
+                     "    Y[y, c] = max(Y[y, c], X[y, r, c]) } } }\n}\n"),
+              Not(HasSubstr("packed")));
+  EXPECT_THAT(Packed("func f(X: f32[9, 8, 1] in, Y: f32[8, 8, 1]) {\n"
+                     "  for (y, 0, 8) { for (x, 0, 8) { for (c, 0, 1) { for (r, 0, 2) {\n"
+                     "    Y[y, x, c] = max(Y[y, x, c], X[y + r, 7 - x, c]) } } } }\n}\n"),
+              Not(HasSubstr("packed")));
+  EXPECT_THAT(Packed("func f(X: f32[9, 8, 1] in, Y: f32[8, 2, 1]) {\n"
+                     "  for (y, 0, 8) { for (x, 0, 1) { for (c, 0, 1) { for (r, 0, 2) {\n"
+                     "    Y[y, x, c] = max(Y[y, x, c], X[y + r, x, c]) } } } }\n}\n"),
+              Not(HasSubstr("packed")));
 }
 
 // Image and result that a core's second cache does not hold come and go by rows, all channels of a pixel together. In a

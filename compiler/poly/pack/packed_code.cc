@@ -48,7 +48,8 @@ bool AreConstant(const std::vector<Range>& loops) {
 }
 
 PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot,
-                  const std::optional<RowImage>& image, bool columns_before, bool rows_in_place) {
+                  const std::optional<RowImage>& image, const CoreRates& rates, bool columns_before,
+                  bool rows_in_place) {
   const int64_t bytes = ir::ByteSize(type);
   PackShape shape = {.batch = AssumedCount(loops.batch),
                      .rows = AssumedCount(loops.rows),
@@ -68,7 +69,7 @@ PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optio
     shape.step = row.depth();
     shape.registers = row.registers;
     shape.unit_rows = row.rows;
-    shape.unit_cycles = row.cycles;
+    shape.unit_cycles = rates.CyclesOf(row);
     shape.rows_in_place = rows_in_place;
   } else if (image) {
     shape.last_rows = loops.rows.back().count.int_value();
@@ -313,14 +314,15 @@ class LanewiseWriter {
     block_.first = loops.sum.first;
     block_.count = loops.sum.count;
     block_.is_first = block_.is_last = c_.Bool(true);
-    columns_ = panels_.NewColumnPanels(panels_.ColumnPanels());
+    has_panels_ = bool{contraction.column_operand};
+    if (has_panels_) columns_ = panels_.NewColumnPanels(panels_.ColumnPanels());
     for (const Expr operand : {contraction.row_operand, contraction.element})
       bytes_ += BytesRead(operand);
   }
 
   Stmt Write() const {
     const Stmt tiles = Tiles();
-    return columns_before_ ? tiles : Allocated(columns_, c_.Seq({Pack(), tiles}));
+    return columns_before_ || !has_panels_ ? tiles : Allocated(columns_, c_.Seq({Pack(), tiles}));
   }
   PackedBefore Before() const { return {{columns_.elements}, Pack()}; }
 
@@ -404,12 +406,19 @@ class LanewiseWriter {
   const Var row_;
   const PanelWriter panels_;
   SumBlock block_;
+  bool has_panels_;
   Panels columns_;
 };
 
-// What LanewiseWriter writes: sizes are constants, and a tile is short enough to be written out.
-bool CanBeLanewise(const ContractionLoops& loops) {
+// What LanewiseWriter writes: sizes are constants, and a tile is short enough to be written out. Without a product,
+// most of a vector has to be filled.
+bool CanBeLanewise(const Contraction& contraction, const ContractionLoops& loops,
+                   const CpuMachine& machine) {
   constexpr int64_t kMostSums = 8;
+  const Expr columns = loops.column.count;
+  const int64_t row_bytes =
+      IsConstant(columns) ? columns.int_value() * ir::ByteSize(contraction.element.type()) : 0;
+  if (!contraction.column_operand && 2 * row_bytes < machine.vector_bytes) return false;
   return AreConstant(loops.batch) && AreConstant(loops.rows) && AreConstant(loops.outer_sums) &&
          loops.outer_columns.empty() && IsConstant(loops.column.count) &&
          IsConstant(loops.sum.count) && loops.sum.count.int_value() <= kMostSums;
@@ -432,6 +441,7 @@ std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
 // The column operand is made of constants, and how many there are is known.
 bool AreColumnsKnown(const Contraction& contraction, const ContractionLoops& loops,
                      const std::vector<std::string>& constants) {
+  if (!contraction.column_operand) return false;
   bool are_known = (loops.batch.empty() || contraction.is_lanewise) &&
                    AreConstant(loops.outer_columns) && AreConstant(loops.outer_sums) &&
                    IsConstant(loops.column.count) && IsConstant(loops.sum.count);
@@ -455,7 +465,7 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   const PartNames names(scop);
   ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
   PackedCode result;
-  if (contraction.is_lanewise && !CanBeLanewise(loops)) return result;
+  if (contraction.is_lanewise && !CanBeLanewise(contraction, loops, machine)) return result;
   const Expr has_instances = names.Condition(contraction.statement->domain.params());
   const bool columns_before =
       has_instances.IsInt(1) && AreColumnsKnown(contraction, loops, options.constants);
@@ -463,11 +473,13 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   std::optional<RowImage> image =
       RowImage::Of(contraction, loops.rows, loops.outer_sums, loops.sum);
   const auto shape = [&] {
-    return ShapeOf(loops, contraction.element.type(), dot, image, columns_before,
+    return ShapeOf(loops, contraction.element.type(), dot, image, machine.rates, columns_before,
                    dot && AreRowsInPlace(contraction, *dot, loops));
   };
   if (contraction.is_lanewise) {
-    result.plan = MakeLanewisePlan(shape(), machine);
+    PackShape lanewise = shape();
+    lanewise.has_columns = bool{contraction.column_operand};
+    result.plan = MakeLanewisePlan(lanewise, machine);
   } else {
     // An instruction that adds several products is faster than one that adds one.
     std::optional<Dot> best;

@@ -102,7 +102,8 @@ PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot
   // Of runs of few sums most of a square would be zeros.
   const bool has_few_sums =
       IsConstant(loops.sum.count) && loops.sum.count.int_value() * 2 < plan.lanes;
-  columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
+  columns_by_sums_ = contraction.column_operand &&
+                     WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&
                      IsPowerOfTwo(plan.lanes) && !dot && !has_few_sums;
   if (plan.row_place == RowPlace::kImage) image_buffer_ = image->NewBuffer(type_);

@@ -1,4 +1,4 @@
-#include "kernels/te/processor_schedule.h"
+#include "kernels/topi/schedules.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,6 +1,7 @@
-// Schedules for CPUs and GPUs that operators of kernels/te and kernels/topi share.
-#ifndef KERNELS_TE_PROCESSOR_SCHEDULE_H_
-#define KERNELS_TE_PROCESSOR_SCHEDULE_H_
+// Schedules for processors and GPUs that the operators here share: their loops are those of the experiment on code
+// motion.
+#ifndef KERNELS_TOPI_SCHEDULES_H_
+#define KERNELS_TOPI_SCHEDULES_H_
 
 #include <cstdint>
 #include <optional>
@@ -79,4 +80,4 @@ void ReduceAcrossThreads(te::Schedule& s, const te::Tensor& output, const te::Te
 
 }  // namespace polynao::kernels
 
-#endif  // KERNELS_TE_PROCESSOR_SCHEDULE_H_
+#endif  // KERNELS_TOPI_SCHEDULES_H_
