@@ -72,5 +72,19 @@ TEST_F(ShapesTest, OfParameters) {
               HasSubstr("f: extent 0 of 'A': the value of 'n'"));
 }
 
+// Elements are neighbours along the last dimension that has more than one.
+TEST_F(ShapesTest, RowDimensionOfBuffers) {
+  const auto row = [&](std::vector<Expr> extents) {
+    return RowDimension(c_->NewBuffer("A", Type::kF32, std::move(extents)));
+  };
+  EXPECT_EQ(row({c_->I32(2), c_->I32(3)}), 1);
+  EXPECT_EQ(row({c_->I32(2), c_->I32(3), c_->I32(1)}), 1);
+  EXPECT_EQ(row({n_, c_->I32(1), c_->I32(1)}), 0);
+  EXPECT_EQ(row({c_->I32(1), n_}), 1);
+  EXPECT_EQ(row({c_->I32(2), c_->I32(0)}), 1);
+  EXPECT_EQ(row({c_->I32(1)}), std::nullopt);
+  EXPECT_EQ(row({}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace polynao::ir

@@ -323,6 +323,26 @@ TEST(LlvmTest, VectorsOfF16AreCompared) {
   EXPECT_THAT(*text, Not(HasSubstr("ucomiss")));
 }
 
+// + - * / of f16 are computed in f32 and rounded, which gives the same values as computing in f16: where the processor
+// does that (AVX512-FP16), it does.
+TEST(LlvmTest, ArithmeticOfF16WhereTheProcessorHasIt) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
+#endif
+  const ir::Function f = Parse(R"(
+      func f(A: f16[320] in, B: f16[320] in, C: f16[320] out) {
+        vectorize (i, 0, 320) { C[i] = (A[i] * B[i] + A[i]) / B[i] - A[i] }
+      })");
+  const auto assembly = [&](const std::string& cpu) {
+    return EmitLlvm({f.context, {f}}, LlvmOutput::kAssembly, {.cpu = cpu, .wide_vectors = true})
+        .value();
+  };
+  for (const char* instruction : {"vmulph", "vaddph", "vdivph", "vsubph"}) {
+    EXPECT_THAT(assembly("sapphirerapids"), HasSubstr(instruction));
+    EXPECT_THAT(assembly("znver4"), Not(HasSubstr(instruction)));
+  }
+}
+
 // The parts of an index that are bound first, and used as numbers too, still make up one index: the
 // stores are whole vectors, and need no vectors of addresses.
 TEST(LlvmTest, BoundPartsOfAnIndexBecomeOne) {

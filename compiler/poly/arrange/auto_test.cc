@@ -87,6 +87,24 @@ TEST(LoopModelTest, StepsOfMatmul) {
   EXPECT_EQ(AccessOf(s, "A").StrideAlong(j), Stride::kNone);
 }
 
+// Dimensions of one element are no dimensions: neighbours are along the one before.
+TEST(LoopModelTest, RowsBeforeDimensionsOfOne) {
+  const Band f(
+      "func f(A: f32[n, m, 1, 1] in, B: f32[n, m], n: i32, m: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, m) { B[i, j] = A[i, j, 0, 0] + A[i, 2 * j, 0, 0] } }\n"
+      "}\n");
+  const StatementModel& s = f.model.statements.at(0);
+  const int i = MemberOf(AccessOf(s, "B"), 0), j = MemberOf(AccessOf(s, "B"), 1);
+  int twos = 0;
+  for (const LinearAccess& a : s.accesses) {
+    EXPECT_EQ(a.StrideAlong(i), Stride::kOther);
+    EXPECT_EQ(a.StepInRow(i), std::nullopt);
+    twos += a.StepInRow(j) == 2;
+    EXPECT_EQ(a.StrideAlong(j), a.StepInRow(j) == 2 ? Stride::kOther : Stride::kOne);
+  }
+  EXPECT_EQ(twos, 1);
+}
+
 // In skewed loops one step of a member moves several iterators, and a part of its range has iterations.
 TEST(LoopModelTest, SkewedLoops) {
   const Band f(
@@ -204,9 +222,9 @@ TEST(AutoTest, NestsOfManyLoopsHaveTiles) {
 }
 
 // What `auto` says of its loops on a machine of two cores.
-std::string Choices(const std::string& text) {
+std::string Choices(const std::string& text, bool reassociate = true) {
   ir::Function f = *ir::ParseFunction(text);
-  const absl::StatusOr<ScheduleReport> report = Schedule(f, {.reassociate = true});
+  const absl::StatusOr<ScheduleReport> report = Schedule(f, {.reassociate = reassociate});
   EXPECT_TRUE(report.ok()) << report.status();
   return report->ToString();
 }
@@ -252,6 +270,57 @@ TEST(ChoicesTest, StatementsShareALoop) {
   EXPECT_THAT(Choices(text("q[i] = q[i] + A[i, j] * p[j]")), HasSubstr("1 loop, loop 0 innermost"));
   EXPECT_THAT(Choices(text("if (j < i) { q[i] = q[i] + A[i, j] * p[j] }")),
               Not(HasSubstr("1 loop, loop 0 innermost")));
+}
+
+// Lines that are stored to come and go, those that are loaded come: copies to another order store along rows.
+TEST(ChoicesTest, TransposesStoreAlongRows) {
+  const auto text = [](const std::string& from) {
+    return "func f(X: f32[n, n, n] in, Y: f32[n, n, n] out, n: i32) {\n"
+           "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) { Y[i, j, k] = X[" +
+           from + "] } } }\n}\n";
+  };
+  for (const char* from : {"k, j, i", "k, i, j", "i, k, j"}) {
+    ir::Function f = *ir::ParseFunction(text(from));
+    ASSERT_TRUE(Schedule(f, {}).ok());
+    const std::string code = ir::Print(f);
+    const size_t vector = code.find("vectorize (");
+    ASSERT_NE(vector, std::string::npos) << code;
+    const std::string lane = code.substr(vector + 11, code.find(':', vector) - vector - 11);
+    EXPECT_THAT(code, HasSubstr(StrCat(", ", lane, "] = X["))) << code;
+  }
+}
+
+// Few iterations are written out, and the next row does not wait for them: neither gathered vectors of rows nor masked
+// ones of few lanes.
+TEST(ChoicesTest, ShortRows) {
+  const auto sums = [](int64_t count) {
+    return StrCat("func f(X: f32[10000, ", count, "] in, Y: f32[10000]) {\n",
+                  "  for (i, 0, 10000) { for (k, 0, ", count, ") { Y[i] = max(Y[i], X[i, k]) } }\n}\n");
+  };
+  EXPECT_THAT(Choices(sums(8), false), Not(HasSubstr("in registers")));
+  EXPECT_THAT(Choices(sums(8), false), HasSubstr("adds up"));
+  EXPECT_THAT(Choices(sums(100), false), HasSubstr("in registers"));
+  const auto copies = [](int64_t channels) {
+    return StrCat("func f(X: f32[100, 100, ", channels, "] in, Y: f32[102, 102, ", channels,
+                  "]) {\n  for (y, 0, 100) { for (x, 0, 100) { for (c, 0, ", channels,
+                  ") {\n    Y[y + 1, x + 1, c] = X[y, x, c] } } }\n}\n");
+  };
+  EXPECT_THAT(Choices(copies(3)), Not(HasSubstr("vector")));
+  EXPECT_THAT(Choices(copies(4)), HasSubstr("vector"));
+}
+
+// Guards of the program are taken out of loops that have no tiles (loop_partition); those of tiles stay.
+TEST(ChoicesTest, LoopsWithoutTilesMayBePartitioned) {
+  const auto is_partitioned = [](const std::string& text) {
+    ir::Function f = *ir::ParseFunction(text);
+    EXPECT_TRUE(Schedule(f, {}).ok());
+    return f.FindAttribute("partitioned") != nullptr;
+  };
+  EXPECT_FALSE(is_partitioned("func f(X: f32[100, 100] in, Y: f32[102, 102] out) {\n"
+                              "  for (y, 0, 102) { for (x, 0, 102) { Y[y, x] =\n"
+                              "    select(0 < y && y < 101 && 0 < x && x < 101, X[y - 1, x - 1], "
+                              "0.0) } }\n}\n"));
+  EXPECT_TRUE(is_partitioned(kMatmul));
 }
 
 std::string Expanded(const std::string& text) {
