@@ -98,11 +98,25 @@ TEST(LoopModelTest, RowsBeforeDimensionsOfOne) {
   int twos = 0;
   for (const LinearAccess& a : s.accesses) {
     EXPECT_EQ(a.StrideAlong(i), Stride::kOther);
-    EXPECT_EQ(a.StepInRow(i), std::nullopt);
-    twos += a.StepInRow(j) == 2;
-    EXPECT_EQ(a.StrideAlong(j), a.StepInRow(j) == 2 ? Stride::kOther : Stride::kOne);
+    EXPECT_EQ(a.ElementsAlong(i), std::nullopt);
+    twos += a.ElementsAlong(j) == 2;
+    EXPECT_EQ(a.StrideAlong(j), a.ElementsAlong(j) == 2 ? Stride::kOther : Stride::kOne);
   }
   EXPECT_EQ(twos, 1);
+}
+
+// Rows of few elements are near each other; of unknown ones it is not known.
+TEST(LoopModelTest, ElementsAlongMembers) {
+  const Band f(
+      "func f(A: f32[100, 7, 3] in, B: f32[n, m] in, C: f32[100, 7], n: i32, m: i32) {\n"
+      "  for (i, 0, 100) { for (j, 0, 7) { C[i, j] = A[i, j, 1] + B[i, j] } }\n"
+      "}\n");
+  const StatementModel& s = f.model.statements.at(0);
+  const int i = MemberOf(AccessOf(s, "C"), 0), j = MemberOf(AccessOf(s, "C"), 1);
+  EXPECT_EQ(AccessOf(s, "A").ElementsAlong(i), 21);
+  EXPECT_EQ(AccessOf(s, "A").ElementsAlong(j), 3);
+  EXPECT_EQ(AccessOf(s, "B").ElementsAlong(i), std::nullopt);
+  EXPECT_EQ(AccessOf(s, "B").ElementsAlong(j), 1);
 }
 
 // In skewed loops one step of a member moves several iterators, and a part of its range has iterations.
@@ -300,6 +314,9 @@ TEST(ChoicesTest, ShortRows) {
   EXPECT_THAT(Choices(sums(8), false), Not(HasSubstr("in registers")));
   EXPECT_THAT(Choices(sums(8), false), HasSubstr("adds up"));
   EXPECT_THAT(Choices(sums(100), false), HasSubstr("in registers"));
+  // Rows of 4096 bytes, of which a cache of 32 KiB has places for eight.
+  EXPECT_THAT(Choices(sums(1024), false), HasSubstr("adds up"));
+  EXPECT_THAT(Choices(sums(1000), false), HasSubstr("in registers"));
   const auto copies = [](int64_t channels) {
     return StrCat("func f(X: f32[100, 100, ", channels, "] in, Y: f32[102, 102, ", channels,
                   "]) {\n  for (y, 0, 100) { for (x, 0, 100) { for (c, 0, ", channels,

@@ -27,6 +27,11 @@ constexpr double kLineBytes = 64;
 constexpr double kUsable = 0.5;
 constexpr int64_t kSizes[] = {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, kWhole};
 
+std::optional<int64_t> BytesAlong(const LinearAccess& a, int v) {
+  const std::optional<int64_t> elements = a.ElementsAlong(v);
+  return elements ? std::optional(*elements * ir::ByteSize(a.buffer->type)) : std::nullopt;
+}
+
 // Without a register tile, `v` innermost. `loaded`: elements that the iteration has in registers.
 double PlainCycles(const StatementModel& s, int v, Carried carried, const CpuMachine& machine,
                    absl::flat_hash_set<int>& loaded) {
@@ -48,8 +53,8 @@ double PlainCycles(const StatementModel& s, int v, Carried carried, const CpuMac
       } else {
         // The next access of the group is to the same lines, or to those of the next iteration; and so is the same one
         // of the next iteration, if it is not far.
-        const std::optional<int64_t> step = a.StepInRow(v);
-        const bool is_near = step && std::abs(*step) * ir::ByteSize(a.buffer->type) < kLineBytes;
+        const std::optional<int64_t> bytes = BytesAlong(a, v);
+        const bool is_near = bytes && std::abs(*bytes) < kLineBytes;
         const bool is_counted = a.is_linear && !pages.insert(a.group).second;
         memory += is_counted ? one : is_near ? kLane : is_write ? kWrittenPage : kPage;
       }
@@ -90,7 +95,10 @@ std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int6
     }
     const Stride stride = a.StrideAlong(v);
     const bool is_vector = stride == Stride::kOne || stride == Stride::kNone;
-    loads += different * (is_vector ? rates.load : kLane * lanes);
+    // Lanes of a vector whose lines drive each other out of the cache come from the next one.
+    const std::optional<int64_t> bytes = BytesAlong(a, v);
+    const bool collide = !is_vector && bytes && machine.Collide(*bytes, static_cast<int64_t>(lanes));
+    loads += different * (is_vector ? rates.load : (collide ? kPage : kLane) * lanes);
     if (is_vector && stride != Stride::kNone)
       far += different * std::max(machine.vector_bytes / rates.next_bytes - rates.load, 0.0);
     // Loaded when it is needed, one for each vector of v; what is used once is an operand in memory.

@@ -12,7 +12,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "compiler/ir/shapes.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/isl/estimate.h"
@@ -239,29 +238,32 @@ double ArithmeticCycles(const Statement& statement) {
   return sum;
 }
 
-std::optional<int64_t> LinearAccess::StepInRow(int member) const {
+std::optional<int64_t> LinearAccess::ElementsAlong(int member) const {
   if (!is_linear) return std::nullopt;
   const auto m = static_cast<size_t>(member);
   // Elements of arrays that may overlap are not told apart.
   const bool has_extents = steps.size() == buffer->extents.size();
-  const size_t row = (has_extents ? ir::RowDimension(buffer) : std::nullopt)
-                         .value_or(steps.empty() ? 0 : steps.size() - 1);
-  int64_t step = 0;
-  for (size_t d = 0; d < steps.size(); ++d) {
-    if (steps[d][m] == 0) continue;
-    if (d != row) return std::nullopt;
-    step = steps[d][m];
+  constexpr int64_t kMost = int64_t{1} << 40;
+  std::optional<int64_t> size = 1;  // elements of what follows the dimension
+  int64_t elements = 0;
+  for (size_t d = steps.size(); d-- > 0;) {
+    const int64_t step = steps[d][m];
+    if (step != 0 && (!size || std::abs(step) > kMost / *size)) return std::nullopt;
+    if (step != 0) elements += step * *size;
+    const bool is_known = size && has_extents && buffer->extents[d].Is(ir::ExprKind::kIntImm);
+    const int64_t extent = is_known ? std::max<int64_t>(buffer->extents[d].int_value(), 1) : kMost;
+    size = extent < kMost / size.value_or(1) ? std::optional(*size * extent) : std::nullopt;
   }
-  return step;
+  return elements;
 }
 
 Stride LinearAccess::StrideAlong(int member) const {
-  const std::optional<int64_t> step = StepInRow(member);
-  if (!step) return Stride::kOther;
-  return *step == 0    ? Stride::kNone
-         : *step == 1  ? Stride::kOne
-         : *step == -1 ? Stride::kMinusOne
-                       : Stride::kOther;
+  const std::optional<int64_t> elements = ElementsAlong(member);
+  if (!elements) return Stride::kOther;
+  return *elements == 0    ? Stride::kNone
+         : *elements == 1  ? Stride::kOne
+         : *elements == -1 ? Stride::kMinusOne
+                           : Stride::kOther;
 }
 
 double StatementModel::OperationCycles(const std::vector<double>& iterations) const {

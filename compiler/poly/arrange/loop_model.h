@@ -33,8 +33,8 @@ struct LinearAccess {
   // Accesses with the same number are to the same elements, as far as it is seen from their functions.
   int element = 0;
 
-  // Elements from one iteration of the member to the next, if they are in one row of memory; nothing if they are not.
-  std::optional<int64_t> StepInRow(int member) const;
+  // By how many elements of memory it moves when the member grows by one; nothing if that is not known.
+  std::optional<int64_t> ElementsAlong(int member) const;
   Stride StrideAlong(int member) const;
 };
 

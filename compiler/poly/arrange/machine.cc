@@ -8,6 +8,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/files.h"
@@ -88,6 +89,13 @@ double CoreRates::CyclesOf(const isa::ProcessorInstruction& row) const {
   const auto measured = instructions.find(row.name);
   if (measured != instructions.end()) return measured->second;
   return row.cycles > 0 ? row.cycles : operation;
+}
+
+bool CpuMachine::Collide(int64_t distance, int64_t lines) const {
+  constexpr int64_t kMostWays = 4;  // of those that an address may be in: a part
+  const int64_t period = near_bytes / near_ways;
+  const int64_t places = period / std::gcd(distance, period);
+  return lines * kMostWays > places * near_ways;
 }
 
 std::string CpuFileText(std::string_view name, std::string_view when, const CpuMachine& machine,

@@ -44,6 +44,10 @@ struct CpuMachine {
   std::vector<std::string> features = {};
   // Iterations along a dimension whose extent is a parameter.
   int64_t assumed_extent = 1024;
+
+  // So many lines at such a distance in bytes meet in so few places of the nearest cache that they drive each other out
+  // of it.
+  bool Collide(int64_t distance, int64_t lines) const;
 };
 
 // This machine's, as far as it tells, and what the file says that the environment's variable POLYNAO_CPU names. Without

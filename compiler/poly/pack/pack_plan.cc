@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -297,14 +296,6 @@ std::vector<TileSize> TileSizes(const PackShape& shape, const CpuMachine& machin
   return sizes;
 }
 
-// Rows at such a distance in bytes meet in so few places of the nearest cache that they drive each other out of it.
-bool Collide(int64_t distance, int64_t rows, const CpuMachine& machine) {
-  constexpr int64_t kMostWays = 4;  // of those that an address may be in: a part
-  const int64_t period = machine.near_bytes / machine.near_ways;
-  const int64_t places = period / std::gcd(distance, period);
-  return rows * kMostWays > places * machine.near_ways;
-}
-
 // `plan` with rows in each place that they may have: the numbers of rows of a tile differ.
 std::vector<PackPlan> WithRowPlaces(const PackPlan& plan, const PackShape& shape,
                                     const CpuMachine& machine) {
@@ -315,7 +306,7 @@ std::vector<PackPlan> WithRowPlaces(const PackPlan& plan, const PackShape& shape
   PackPlan image = plan;
   image.row_place = RowPlace::kImage;
   image.rows = Balanced(static_cast<double>(shape.last_rows), plan.rows);
-  if (Collide(shape.image_step * shape.operand_bytes, image.rows, machine))
+  if (machine.Collide(shape.image_step * shape.operand_bytes, image.rows))
     image.image_pad = plan.lanes;
   if (shape.image_elements * static_cast<double>(shape.operand_bytes) <= kMostImageBytes)
     plans.push_back(image);
@@ -325,7 +316,7 @@ std::vector<PackPlan> WithRowPlaces(const PackPlan& plan, const PackShape& shape
   memory.rows = std::min(plan.rows, shape.last_rows);
   while (shape.last_rows % memory.rows != 0) --memory.rows;
   if (shape.memory_step > 0 &&
-      !Collide(shape.memory_step * shape.operand_bytes, memory.rows, machine))
+      !machine.Collide(shape.memory_step * shape.operand_bytes, memory.rows))
     plans.push_back(memory);
   return plans;
 }
