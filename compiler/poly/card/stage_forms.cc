@@ -79,6 +79,7 @@ class UnitDropper {
 
   void Run() {
     for (NestStage& stage : stages_.list) {
+      DropRanges(stage);
       const ir::Buffer target = stage.target, without = Without(target);
       stage.value = InExpression(stage.value);
       stage.element = InExpression(stage.element);
@@ -108,6 +109,17 @@ class UnitDropper {
   }
 
  private:
+  // Ranges of one element but the last one that is left.
+  void DropRanges(NestStage& stage) {
+    ir::VarMap by;
+    for (size_t r = stage.ranges.size(); r-- > 0 && stage.ranges.size() > 1;) {
+      const NestStage::ReduceRange& range = stage.ranges[r];
+      if (range.extent != 1) continue;
+      by[range.var] = c_.Int(range.var.type(), range.min);
+      stage.ranges.erase(stage.ranges.begin() + static_cast<ptrdiff_t>(r));
+    }
+    if (!by.empty()) stage.element = ir::Substitute(stage.element, by);
+  }
   // The buffer without its dimensions of one element, or itself if it has none, or one dimension.
   ir::Buffer Without(ir::Buffer buffer) {
     const auto [it, is_new] = without_.try_emplace(buffer, buffer);
