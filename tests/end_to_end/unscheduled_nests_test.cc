@@ -1060,6 +1060,16 @@ TEST(UnscheduledNestsTest, VolumesAreConvolvedPlaneByPlane) {
       "    } } } }\n  } } } } }\n}\n",
       OnCard("mlu370"));
   EXPECT_THAT(channel.notes, ElementsAre("S1 -> F.turned", "S1 -> Y"));
+  // A row of products is an image of one place; with what follows it is stored where it stands.
+  const NestReport row = MustAgree(
+      "func row(X: f32[1024] in, W: f32[1000, 1024] in, B: f32[1000] in, Y: f32[1000] out) {\n"
+      "  allocate S: f32[1000]\n"
+      "  for (j, 0, 1000) {\n"
+      "    S[j] = 0.0\n"
+      "    for (k, 0, 1024) { S[j] = S[j] + X[k] * W[j, k] }\n"
+      "    Y[j] = max(S[j] + B[j], 0.0)\n  }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(row.notes, ElementsAre("S1 S2 -> Y"));
 }
 
 // A convolution of two or three dimensions whose image, filters and results have their dimensions in any order, some
@@ -1196,7 +1206,10 @@ class RandomConvolution {
       inner[d].index = StrCat(axis, " - ", low);
       input[d].extent = extent;
     }
-    if (conditions.empty()) return "";
+    if (conditions.empty()) {
+      input = image;
+      return "";
+    }
     read = "P";
     const std::string type = outside.substr(0, outside.find('('));
     return StrCat("  allocate P: ", type, "[", Extents(image), "]\n", Loops(image), "P[",

@@ -1,6 +1,7 @@
 #include "compiler/poly/card/buffer_views.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
@@ -40,17 +41,15 @@ Buffer BufferViews::InShape(Buffer buffer, const std::vector<int64_t>& extents) 
   return is_same ? buffer : View(buffer, extents);
 }
 
-std::optional<BufferParts> BufferViews::InOrder(Buffer buffer, const std::vector<int>& parts,
-                                                const std::vector<int>& dimensions, size_t rank) {
-  BufferParts result = {.one = {}, .steps = std::vector<int64_t>(parts.size())};
-  std::vector<int64_t> extents;
+std::optional<BufferParts> PartsOf(Buffer buffer, const std::vector<int>& parts,
+                                   const std::vector<int>& dimensions) {
+  BufferParts result = {.steps = std::vector<int64_t>(parts.size())};
   size_t next = dimensions.size(), next_part = parts.size();
   int64_t step = 1;
   for (size_t d = buffer->extents.size(); d-- > 0;) {
     const Expr extent = buffer->extents[d];
     if (!extent.Is(ExprKind::kIntImm)) return std::nullopt;
     if (next > 0 && dimensions[next - 1] == static_cast<int>(d)) {
-      extents.insert(extents.begin(), extent.int_value());
       --next;
     } else if (next_part > 0 && parts[next_part - 1] == static_cast<int>(d)) {
       if (next > 0 && extent.int_value() > 1) return std::nullopt;
@@ -61,8 +60,6 @@ std::optional<BufferParts> BufferViews::InOrder(Buffer buffer, const std::vector
     step *= extent.int_value();
   }
   if (next > 0 || next_part > 0) return std::nullopt;
-  while (extents.size() < rank) extents.push_back(1);
-  result.one = InShape(buffer, extents);
   return result;
 }
 

@@ -2,7 +2,6 @@
 #ifndef COMPILER_POLY_CARD_BUFFER_VIEWS_H_
 #define COMPILER_POLY_CARD_BUFFER_VIEWS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,16 +13,20 @@
 
 namespace polynao::poly {
 
-// One of several parts of a buffer: a view of its shape, where the first one begins, and how many elements later the
-// next one does along each dimension of the parts.
+// Parts of a buffer: where the first one begins, and how many elements later the next one does along each dimension of
+// the parts.
 struct BufferParts {
-  ir::Buffer one;
   int64_t first = 0;
   std::vector<int64_t> steps;
 };
 
 // Steps of parts with these extents that stand behind one another, of `elements` each.
 std::vector<int64_t> StepsOf(const std::vector<int64_t>& extents, int64_t elements);
+
+// `buffer` as parts that have `dimensions` and stand along `parts`, the dimensions in front of them; none if they come
+// in another order, or others have several elements. Those of a single element may stand anywhere.
+std::optional<BufferParts> PartsOf(ir::Buffer buffer, const std::vector<int>& parts,
+                                   const std::vector<int>& dimensions);
 
 class BufferViews {
  public:
@@ -34,12 +37,6 @@ class BufferViews {
   ir::Buffer View(ir::Buffer whole, const std::vector<int64_t>& extents);
   // `buffer` itself if it has that shape.
   ir::Buffer InShape(ir::Buffer buffer, const std::vector<int64_t>& extents);
-
-  // `buffer` as parts that have `dimensions` and stand along `parts`, the dimensions in front of them; none if they
-  // come in another order, or others have several elements. Those of a single element may stand anywhere. A view has
-  // `rank` dimensions at least, the last ones of a single element.
-  std::optional<BufferParts> InOrder(ir::Buffer buffer, const std::vector<int>& parts,
-                                     const std::vector<int>& dimensions, size_t rank);
 
   // Where a copy has all elements of a buffer in their order, that buffer in the shape of `target`.
   std::optional<ir::Buffer> WhereItStands(const NestStage& copy, ir::Buffer target);

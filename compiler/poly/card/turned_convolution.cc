@@ -46,16 +46,13 @@ class Turner {
     if (!result_.has_after) sums.resize(own);
     const std::optional<BufferParts> results =
         options_.results_stay ? std::nullopt : ResultsInPlace(sums.back());
-    if (results) {
-      sums.back().target = results->one;
-    } else {
-      SetResults(sums.back());
-    }
+    if (!results) SetResults(sums.back());
     const bool is_in_place = !copies_images_ && !copies_filters_ && results.has_value();
     if (is_in_place && sums.size() == 1 && IsInForm()) return {};
     if (copies_filters_) result_.groups.push_back({.stages = {Filters()}});
     if (copies_images_) result_.groups.push_back({.stages = {Images()}});
-    result_.groups.push_back({.stages = sums, .images = OffsetsOfImages(results)});
+    result_.groups.push_back(
+        {.stages = sums, .images = OffsetsOfImages(results, sums.back().target)});
     if (!results && !options_.results_stay) {
       result_.groups.push_back({.stages = {Results()}});
     }
@@ -114,8 +111,7 @@ class Turner {
     if (const std::optional<BufferParts> in_place = ImagesInPlace()) {
       images_ = *in_place;
       is_image_in_place_ = true;
-      rows_ = n_.ImageExtent(n_.Window(0));
-      image_ = images_.one;
+      rows_ = n_.Window(0) < 0 ? 1 : n_.ImageExtent(n_.Window(0));
       return;
     }
     copies_images_ = true;
@@ -289,31 +285,36 @@ class Turner {
     return std::any_of(before_.begin(), before_.end(),
                        [&](const NestStage* stage) { return stage->target == buffer; });
   }
-  // The images where they stand, if each has rows, columns and channels in this order.
+  // The images where they stand, if each has rows, columns and channels in this order; then `image_` is what the sums
+  // read: the first one, or all.
   std::optional<BufferParts> ImagesInPlace() {
     const ir::Buffer buffer(n_.image_load.buffer());
-    if (n_.windows.size() < 2 || n_.depth.size() > 1 || IsComputed(buffer)) return std::nullopt;
+    if (n_.depth.size() > 1 || IsComputed(buffer)) return std::nullopt;
+    std::vector<int> order = n_.windows;
+    int64_t depth = 1;
     if (!n_.depth.empty()) {
-      const ConvolutionNest::Dimension& depth = n_.dimensions[n_.depth[0]];
-      if (depth.axis >= 0 || depth.dilation != 1) return std::nullopt;
+      const ConvolutionNest::Dimension& dimension = n_.dimensions[n_.depth[0]];
+      if (dimension.axis >= 0 || dimension.dilation != 1) return std::nullopt;
+      order.push_back(n_.depth[0]);
+      depth = n_.ImageExtent(n_.depth[0]);
     }
-    std::vector<int> order = {n_.Window(0), n_.Window(1)};
-    order.insert(order.end(), n_.depth.begin(), n_.depth.end());
-    std::optional<BufferParts> images = views_.InOrder(buffer, n_.batch, order, /*rank=*/3);
+    std::optional<BufferParts> images = PartsOf(buffer, n_.batch, order);
     if (!images) return std::nullopt;
     bool are_all = true;  // and each but once
     for (size_t b = 0; b < n_.batch.size(); ++b) {
-      const ConvolutionNest::Dimension& dimension = n_.dimensions[n_.batch[b]];
+      const int d = n_.batch[b];
+      const ConvolutionNest::Dimension& dimension = n_.dimensions[d];
       images->first += dimension.constant * images->steps[b];
       images->steps[b] *= dimension.stride;
-      are_all = are_all && dimension.stride == 1 &&
-                n_.AxisExtent(n_.batch[b]) == n_.ImageExtent(n_.batch[b]);
+      are_all = are_all && dimension.stride == 1 && n_.AxisExtent(d) == n_.ImageExtent(d);
     }
-    if (!IsStacked()) return images;
-    if (!are_all || n_.ImageExtent(n_.Window(0)) % n_.Stride(0) != 0) return std::nullopt;
-    std::vector<int64_t> all = {n_.Images() * n_.ImageExtent(n_.Window(0))};
-    for (size_t d = 1; d < 3; ++d) all.push_back(images->one->extents[d].int_value());
-    images->one = views_.View(buffer, all);
+    const auto extent = [&](int d) { return d < 0 ? 1 : n_.ImageExtent(d); };
+    int64_t rows = extent(n_.Window(0));
+    if (IsStacked()) {
+      if (!are_all || rows % n_.Stride(0) != 0) return std::nullopt;
+      rows *= n_.Images();
+    }
+    image_ = views_.InShape(buffer, {rows, extent(n_.Window(1)), depth});
     return images;
   }
   const NestStage& Last() const { return result_.has_after ? *after_.back() : stage_; }
@@ -326,18 +327,16 @@ class Turner {
     const int64_t rows = n_.AxisExtent(n_.Window(0));
     return IsStacked() ? (n_.Images() - 1) * RowsOfSums() + rows : rows;
   }
-  // The results where they stand, if the sums begin with zeros and have their order.
-  std::optional<BufferParts> ResultsInPlace(const NestStage& sums) {
-    if (n_.windows.size() < 2 || stage_.value || !IsWhole(Last())) return std::nullopt;
+  // The results where they stand, if the sums begin with zeros and have their order; then `sums` store them.
+  std::optional<BufferParts> ResultsInPlace(NestStage& sums) {
+    const bool has_gaps = IsStacked() && RowsOfSums() != n_.AxisExtent(n_.Window(0));
+    if (has_gaps || stage_.value || !IsWhole(Last())) return std::nullopt;
     std::vector<int> order, batch;
     for (const int d : n_.batch) batch.push_back(n_.dimensions[d].axis);
-    for (size_t i = 0; i < 2; ++i) order.push_back(n_.dimensions[n_.Window(i)].axis);
+    for (const int d : n_.windows) order.push_back(n_.dimensions[d].axis);
     for (const size_t a : n_.channels) order.push_back(static_cast<int>(a));
-    std::optional<BufferParts> results = views_.InOrder(Last().target, batch, order, /*rank=*/3);
-    if (!results) return std::nullopt;
-    const bool has_gaps = IsStacked() && RowsOfSums() != n_.AxisExtent(n_.Window(0));
-    if (has_gaps) return std::nullopt;
-    results->one = views_.InShape(Last().target, sums.extents);
+    const std::optional<BufferParts> results = PartsOf(Last().target, batch, order);
+    if (results) sums.target = views_.InShape(Last().target, sums.extents);
     return results;
   }
   // A buffer for the results of all images.
@@ -359,10 +358,9 @@ class Turner {
   }
   // Where each image begins, and what belongs to it.
   std::vector<TurnedConvolution::Group::Offsets> OffsetsOfImages(
-      const std::optional<BufferParts>& results) const {
+      const std::optional<BufferParts>& results, ir::Buffer target) const {
     using Offsets = TurnedConvolution::Group::Offsets;
     if (IsStacked()) return {Offsets()};
-    const ir::Buffer target = results ? results->one : result_.results;
     const std::vector<int64_t>& result_steps = results ? results->steps : result_steps_;
     std::vector<Offsets> images;
     std::vector<int64_t> at(n_.batch.size());
@@ -381,10 +379,11 @@ class Turner {
       if (b == 0) return images;
     }
   }
-  // Whether the stage says itself what the sums are: rows, columns and channels of a single image.
+  // Whether the stage says itself what the sums are: rows, columns perhaps, and channels of a single image.
   bool IsInForm() const {
-    return n_.IsOneImage() && n_.image_load.operands().size() == 3 && n_.depth.size() == 1 &&
-           stage_.axes.size() == 3;
+    const size_t rank = n_.windows.size() + 1;
+    return n_.IsOneImage() && rank > 1 && n_.depth.size() == 1 && n_.channels.size() == 1 &&
+           n_.image_load.operands().size() == rank && stage_.axes.size() == rank;
   }
 
   NestStage Sums(ir::Buffer image) {
