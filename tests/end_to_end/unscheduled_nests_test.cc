@@ -1023,6 +1023,24 @@ TEST(UnscheduledNestsTest, ConvolutionsOfOtherShapesAreTurnedAround) {
   }
 }
 
+// A group that is divided by one, as where each has a single block of channels, is a group like any other: the image is
+// what windows move over, not the filters, of which another image would be made for each place of a window.
+TEST(UnscheduledNestsTest, GroupsOfOneBlockAreTurnedAround) {
+  const char* text =
+      "func groups(X: i8[8, 58, 58, 4] in, F: i8[8, 3, 3, 4, 4] in, Y: i32[8, 56, 56, 4] out) {\n"
+      "  for (o, 0, 8) { for (y, 0, 56) { for (x, 0, 56) { for (b, 0, 4) {\n"
+      "    Y[o, y, x, b] = 0\n"
+      "    for (r, 0, 3) { for (s, 0, 3) { for (i, 0, 4) {\n"
+      "      Y[o, y, x, b] = Y[o, y, x, b] + i32(X[%o, y + r, x + s, i]) * "
+      "i32(F[o, r, s, b, i])\n"
+      "    } } }\n  } } } }\n}\n";
+  for (const char* group : {"o", "o / 1 * 1 + o % 1"}) {
+    const NestReport report =
+        MustAgree(absl::StrReplaceAll(text, {{"%o", group}}), OnCard("mlu370"));
+    EXPECT_THAT(report.notes, ElementsAre("S1 -> F.turned", "S1 -> Y"));
+  }
+}
+
 // Of windows of three dimensions the places along one are channels of the results of planes, which are added. One
 // filter is enough, and so is an image of one channel, whose planes are read, and the results stored, where they stand.
 TEST(UnscheduledNestsTest, VolumesAreConvolvedPlaneByPlane) {
