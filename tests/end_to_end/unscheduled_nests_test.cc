@@ -547,7 +547,8 @@ TEST(UnscheduledNestsTest, ComputedFactorsAreNotTurnedAround) {
       OnCard("mlu370"));
 }
 
-// A convolution whose channels come first, with margins, strides and two images: copies, then the tensor unit.
+// A convolution whose channels come first, with margins, strides and two images, which are one below the other: copies,
+// then the tensor unit.
 TEST(UnscheduledNestsTest, ConvolutionsAreTurnedAround) {
   const NestReport report = MustAgree(
       "func conv(X: f32[2, 32, 15, 17] in, F: f32[70, 32, 3, 3] in, Y: f32[2, 70, 8, 9] out) {\n"
@@ -563,8 +564,8 @@ TEST(UnscheduledNestsTest, ConvolutionsAreTurnedAround) {
       "    } } }\n"
       "  } } } }\n}\n",
       OnCard("mlu370"));
-  const std::string sums = "S0 S2 -> Y.turned";
-  EXPECT_EQ(std::count(report.notes.begin(), report.notes.end(), sums), 2);
+  EXPECT_THAT(report.notes,
+              ElementsAre("S2 -> F.turned", "S2 -> P.turned", "S2 -> Y.turned", "S2 -> Y"));
 }
 
 // Parts of a tensor along an inner axis are stored as whole rows of their sum; of types that the card does not add,
@@ -988,10 +989,9 @@ TEST(UnscheduledNestsTest, MarginsAndWhatFollowsGoWithTheSums) {
   const auto run = [&](int size) {
     return MustAgree(absl::StrReplaceAll(blocked, {{"%d", StrCat(size)}}), OnCard());
   };
-  EXPECT_THAT(run(3).notes, ElementsAre("S4 -> G.turned.turned", "S4 -> Q.turned.turned",
-                                        "S1 S4 S5 -> Y.turned", "S5 -> Y"));
-  EXPECT_THAT(run(1).notes,
-              ElementsAre("S4 -> Q.turned.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
+  EXPECT_THAT(run(3).notes,
+              ElementsAre("S4 -> G.turned", "S4 -> Q.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
+  EXPECT_THAT(run(1).notes, ElementsAre("S4 -> Q.turned", "S1 S4 S5 -> Y.turned", "S5 -> Y"));
 }
 
 // Channels on two axes, depth on two, as in blocked layouts; groups of channels; windows of three dimensions.
@@ -1023,8 +1023,75 @@ TEST(UnscheduledNestsTest, ConvolutionsOfOtherShapesAreTurnedAround) {
   }
 }
 
-// A convolution whose image, filters and results have their dimensions in any order, some with a batch of one or two,
-// with margins and with what is computed of each sum.
+// A group that is divided by one, as where each has a single block of channels, is a group like any other: the image is
+// what windows move over, not the filters, of which another image would be made for each place of a window.
+TEST(UnscheduledNestsTest, GroupsOfOneBlockAreTurnedAround) {
+  const char* text =
+      "func groups(X: i8[8, 58, 58, 4] in, F: i8[8, 3, 3, 4, 4] in, Y: i32[8, 56, 56, 4] out) {\n"
+      "  for (o, 0, 8) { for (y, 0, 56) { for (x, 0, 56) { for (b, 0, 4) {\n"
+      "    Y[o, y, x, b] = 0\n"
+      "    for (r, 0, 3) { for (s, 0, 3) { for (i, 0, 4) {\n"
+      "      Y[o, y, x, b] = Y[o, y, x, b] + i32(X[%o, y + r, x + s, i]) * "
+      "i32(F[o, r, s, b, i])\n"
+      "    } } }\n  } } } }\n}\n";
+  for (const char* group : {"o", "o / 1 * 1 + o % 1"}) {
+    const NestReport report =
+        MustAgree(absl::StrReplaceAll(text, {{"%o", group}}), OnCard("mlu370"));
+    EXPECT_THAT(report.notes, ElementsAre("S1 -> F.turned", "S1 -> Y"));
+  }
+}
+
+// Of windows of three dimensions the places along one are channels of the results of planes, which are added. One
+// filter is enough, and so is an image of one channel, whose planes are read, and the results stored, where they stand.
+TEST(UnscheduledNestsTest, VolumesAreConvolvedPlaneByPlane) {
+  const NestReport volume = MustAgree(
+      "func volume(X: f32[1, 10, 12, 12, 16] in, F: f32[3, 3, 3, 16, 16] in, "
+      "Y: f32[1, 8, 10, 10, 16] out) {\n"
+      "  for (n, 0, 1) { for (z, 0, 8) { for (y, 0, 10) { for (x, 0, 10) { for (c, 0, 16) {\n"
+      "    Y[n, z, y, x, c] = 0.0\n"
+      "    for (q, 0, 3) { for (r, 0, 3) { for (s, 0, 3) { for (i, 0, 16) {\n"
+      "      Y[n, z, y, x, c] = Y[n, z, y, x, c] + X[n, z + q, y + r, x + s, i] * "
+      "F[q, r, s, i, c]\n"
+      "    } } } }\n  } } } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(volume.notes, ElementsAre("S1 -> F.turned", "S1 -> Y.planes.turned", "S1 -> Y"));
+  const NestReport filter = MustAgree(
+      "func filter(X: f32[1, 32, 10, 12, 12] in, F: f32[1, 32, 3, 3, 3] in, "
+      "Y: f32[1, 1, 8, 10, 10] out) {\n"
+      "  for (n, 0, 1) { for (z, 0, 8) { for (y, 0, 10) { for (x, 0, 10) { for (c, 0, 1) {\n"
+      "    Y[n, c, z, y, x] = 0.0\n"
+      "    for (q, 0, 3) { for (r, 0, 3) { for (s, 0, 3) { for (i, 0, 32) {\n"
+      "      Y[n, c, z, y, x] = Y[n, c, z, y, x] + X[n, i, z + q, y + r, x + s] * "
+      "F[c, i, q, r, s]\n"
+      "    } } } }\n  } } } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(filter.notes,
+              ElementsAre("S1 -> F.turned", "S1 -> X.turned", "S1 -> Y.planes.turned", "S1 -> Y"));
+  const NestReport channel = MustAgree(
+      "func channel(X: f32[1, 3, 64, 64, 1] in, F: f32[1, 4, 4, 1, 32] in, "
+      "Y: f32[1, 3, 31, 31, 32] out) {\n"
+      "  for (n, 0, 1) { for (z, 0, 3) { for (y, 0, 31) { for (x, 0, 31) { for (c, 0, 32) {\n"
+      "    Y[n, z, y, x, c] = 0.0\n"
+      "    for (q, 0, 1) { for (r, 0, 4) { for (s, 0, 4) { for (i, 0, 1) {\n"
+      "      Y[n, z, y, x, c] = Y[n, z, y, x, c] + X[n, z + q, y * 2 + r, x * 2 + s, i] * "
+      "F[q, r, s, i, c]\n"
+      "    } } } }\n  } } } } }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(channel.notes, ElementsAre("S1 -> F.turned", "S1 -> Y"));
+  // A row of products is an image of one place; with what follows it is stored where it stands.
+  const NestReport row = MustAgree(
+      "func row(X: f32[1024] in, W: f32[1000, 1024] in, B: f32[1000] in, Y: f32[1000] out) {\n"
+      "  allocate S: f32[1000]\n"
+      "  for (j, 0, 1000) {\n"
+      "    S[j] = 0.0\n"
+      "    for (k, 0, 1024) { S[j] = S[j] + X[k] * W[j, k] }\n"
+      "    Y[j] = max(S[j] + B[j], 0.0)\n  }\n}\n",
+      OnCard("mlu370"));
+  EXPECT_THAT(row.notes, ElementsAre("S1 S2 -> Y"));
+}
+
+// A convolution of two or three dimensions whose image, filters and results have their dimensions in any order, some
+// with a batch of one or two, with margins and with what is computed of each sum.
 class RandomConvolution {
  public:
   explicit RandomConvolution(Random& random) : random_(random) {}
@@ -1045,7 +1112,9 @@ class RandomConvolution {
       return (outputs - 1) * stride + (taps - 1) * dilation + 1 + begin;
     };
     const bool has_batch = images > 1 || random_.OneIn(2);
-    std::vector<Dimension> image = {{"y", reach(h, kh)}, {"x", reach(w, kw)}, {"i", ci}};
+    // Channels of the image that have no filters.
+    const int64_t more = random_.OneIn(4) ? random_.Pick(1, 3) : 0;
+    std::vector<Dimension> image = {{"y", reach(h, kh)}, {"x", reach(w, kw)}, {"i", ci + more}};
     std::vector<Dimension> result = {{"y", h}, {"x", w}, {"c", co}};
     if (has_batch) {
       image.insert(image.begin(), {"n", images});
@@ -1053,6 +1122,15 @@ class RandomConvolution {
     }
     Shuffle(image), Shuffle(result);
     std::vector<Dimension> filters = {{"c", co}, {"r", kh}, {"s", kw}, {"i", ci}};
+    const bool is_volume = random_.OneIn(2);
+    const int64_t planes = is_volume ? random_.Pick(1, 5) : 1,
+                  kd = is_volume ? random_.Pick(1, 3) : 1;
+    if (is_volume) {
+      const auto at = [&](size_t size) { return static_cast<ptrdiff_t>(random_.Pick(0, size)); };
+      image.insert(image.begin() + at(image.size()), {"z", reach(planes, kd)});
+      result.insert(result.begin() + at(result.size()), {"z", planes});
+      filters.insert(filters.begin() + at(filters.size()), {"q", kd});
+    }
     Shuffle(filters);
     const std::string zero = is_float ? "0.0" : "0";
     const std::string start = is_float ? "0.0" : random_.OneIn(2) ? "0" : "7";
@@ -1084,15 +1162,18 @@ class RandomConvolution {
     for (Dimension& d : image) {
       if (d.index == "y") d.index = place("y", "r");
       if (d.index == "x") d.index = place("x", "s");
+      if (d.index == "z") d.index = place("z", "q");
+      if (d.index == "i" && more > 1) d.index = "i + 1";
     }
     return StrCat(
         "func conv(X: ", type, "[", Extents(input), "] in, F: ", type, "[", Extents(filters),
         "] in, ", params, "[", Extents(result), "] out) {\n", before, "  for (n, 0, ",
-        has_batch ? images : 1, ") { for (y, 0, ", h, ") { for (x, 0, ", w, ") { for (c, 0, ", co,
-        ") {\n    ", sums, "[", y, "] = ", start, "\n    for (r, 0, ", kh, ") { for (s, 0, ", kw,
-        ") { for (i, 0, ", ci, ") {\n      ", sums, "[", y, "] = ", sums, "[", y, "] + ", factor,
-        wide(StrCat(read, "[", Indices(image), "]")), " * ",
-        wide(StrCat("F[", Indices(filters), "]")), "\n    } } }\n  } } } }\n", after, "}\n");
+        has_batch ? images : 1, ") { for (z, 0, ", planes, ") { for (y, 0, ", h, ") { for (x, 0, ",
+        w, ") { for (c, 0, ", co, ") {\n    ", sums, "[", y, "] = ", start, "\n    for (q, 0, ", kd,
+        ") { for (r, 0, ", kh, ") { for (s, 0, ", kw, ") { for (i, 0, ", ci, ") {\n      ", sums,
+        "[", y, "] = ", sums, "[", y, "] + ", factor, wide(StrCat(read, "[", Indices(image), "]")),
+        " * ", wide(StrCat("F[", Indices(filters), "]")), "\n    } } } }\n  } } } } }\n", after,
+        "}\n");
   }
 
  private:
@@ -1127,7 +1208,7 @@ class RandomConvolution {
     for (size_t d = 0; d < dimensions.size(); ++d) text += " }";
     return text + "\n";
   }
-  // P is `image`: `input`, in another order perhaps, with margins along rows and columns.
+  // P is `image`: `input`, in another order perhaps, with margins along planes, rows and columns.
   std::string Margins(const Dimensions& image, Dimensions& input, std::string& read,
                       const std::string& outside) {
     std::vector<std::string> conditions;
@@ -1135,7 +1216,7 @@ class RandomConvolution {
     Dimensions inner = input;
     for (size_t d = 0; d < input.size(); ++d) {
       const std::string& axis = input[d].index;
-      const bool is_window = axis == "y" || axis == "x";
+      const bool is_window = axis == "z" || axis == "y" || axis == "x";
       const int64_t low = is_window ? random_.Pick(0, 2) : 0;
       const int64_t extent = is_window ? input[d].extent - low - random_.Pick(0, 1) : 0;
       if (extent < 1) continue;
@@ -1143,7 +1224,10 @@ class RandomConvolution {
       inner[d].index = StrCat(axis, " - ", low);
       input[d].extent = extent;
     }
-    if (conditions.empty()) return "";
+    if (conditions.empty()) {
+      input = image;
+      return "";
+    }
     read = "P";
     const std::string type = outside.substr(0, outside.find('('));
     return StrCat("  allocate P: ", type, "[", Extents(image), "]\n", Loops(image), "P[",
@@ -1155,7 +1239,7 @@ class RandomConvolution {
 };
 
 TEST(UnscheduledNestsTest, ConvolutionsOfAnyLayout) {
-  ForRandomSeeds(40, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
+  ForRandomSeeds(60, /*scalar_rate=*/0, [&](Random& random, unsigned seed, Exceptions&) {
     NestSettings settings = OnCard(random.OneIn(2) ? "mlu370" : "mlu270");
     settings.overrides = {StrCat("card.clusters=", random.Pick(1, 4)),
                           StrCat("cluster.cores=", random.Pick(1, 4))};

@@ -14,8 +14,6 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-constexpr int64_t kMostImages = 256;
-
 Expr LoadOf(Expr factor) {
   while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
   return factor.Is(ExprKind::kLoad) ? factor : Expr();
@@ -54,7 +52,8 @@ bool ConvolutionNest::Read(size_t weights_factor, const std::vector<const NestSt
     if (!in_image) channels.push_back(a);
     is_shared[a] = in_image && in_weights;
   }
-  return !channels.empty() && ReadImage() && Choose() && (peeled == nullptr || ReadMargins());
+  if (!ReadImage() || (channels.empty() && !HasOneChannel())) return false;
+  return Choose() && (peeled == nullptr || ReadMargins());
 }
 
 // The copy with margins that the sums read, and the image that it reads: select(1 <= y && y < n, X[i, y - 1], 0).
@@ -133,6 +132,13 @@ bool ConvolutionNest::ReadImage() {
   return std::all_of(range_seen.begin(), range_seen.end(), [](bool seen) { return seen; });
 }
 
+// Windows of an image without an axis of channels, which is none where there is one filter. Products of rows and
+// vectors, and channels that each have a filter, are something else.
+bool ConvolutionNest::HasOneChannel() const {
+  const auto is_window = [](const Dimension& d) { return d.axis >= 0 && d.range >= 0; };
+  return !HasGroups() && std::count_if(dimensions.begin(), dimensions.end(), is_window) >= 2;
+}
+
 // Which dimensions of the image are its rows and columns, its depth, and images of a batch: groups of channels, and
 // windows' third dimension, are images whose depth is what a window takes in.
 bool ConvolutionNest::Choose() {
@@ -163,14 +169,17 @@ bool ConvolutionNest::Choose() {
   }
   // In the order in which they stand in memory.
   std::sort(depth.begin(), depth.end());
-  std::sort(plain.begin(), plain.end(), [&](int a, int b) {
-    return std::pair(-AxisExtent(a), a) < std::pair(-AxisExtent(b), b);
-  });
+  std::sort(plain.begin(), plain.end(), is_larger);
   for (const int d : plain) (windows.size() < 2 ? windows : batch).push_back(d);
-  int64_t images = 1;
-  for (const int d : batch) images *= AxisExtent(d);
   std::sort(windows.begin(), windows.end());
-  return images >= 1 && images <= kMostImages;
+  std::sort(batch.begin(), batch.end());
+  return Images() >= 1;
+}
+
+int64_t ConvolutionNest::Images() const {
+  int64_t count = 1;
+  for (const int d : batch) count *= AxisExtent(d);
+  return count;
 }
 
 int64_t ConvolutionNest::First(int d) const {
@@ -199,10 +208,6 @@ int64_t ConvolutionNest::Depth() const {
   int64_t count = 1;
   for (const int d : depth) count *= RangeExtent(d);
   return count;
-}
-
-bool ConvolutionNest::IsOneImage() const {
-  return std::all_of(batch.begin(), batch.end(), [&](int d) { return AxisExtent(d) == 1; });
 }
 
 bool ConvolutionNest::HasGroups() const {

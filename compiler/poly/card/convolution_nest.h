@@ -20,7 +20,7 @@ namespace polynao::poly {
 // channels are axes that the image does not have, its depth is what windows take in besides. All else is a batch of
 // images: groups of channels, and windows' third dimension, too.
 struct ConvolutionNest {
-  // None of a stage that is no such sum: other indices, more than 256 images. With `peels`, and where `before`, stages
+  // None of a stage that is no such sum: other indices. With `peels`, and where `before`, stages
   // without a reduction, makes margins along rows and columns alone, select(1 <= y && y < n, X[.., y - 1, ..], 0), the
   // image is what stands in these; else what the sums read. Points to the stages.
   static std::optional<ConvolutionNest> Of(const NestStage& stage,
@@ -58,7 +58,8 @@ struct ConvolutionNest {
   int64_t Channels() const;
   int64_t Depth() const;
 
-  bool IsOneImage() const;
+  int64_t Images() const;
+  bool IsOneImage() const { return Images() == 1; }
   bool HasGroups() const;  // axes of image and filters
 
   const NestStage* stage = nullptr;
@@ -69,7 +70,7 @@ struct ConvolutionNest {
   // Of windows, the axes of the copy with margins, and the place along them where an image's first row or column is.
   std::vector<ir::Var> margin_axes;
   std::vector<int64_t> margin_shifts;
-  std::vector<size_t> channels;            // axes of the results' channels
+  std::vector<size_t> channels;            // axes of the results' channels; none: a single filter
   std::vector<bool> is_shared;             // axes of both factors
   std::vector<Dimension> dimensions;       // of the image
   std::vector<int> windows, batch, depth;  // which of them; windows: at most two
@@ -79,6 +80,7 @@ struct ConvolutionNest {
   bool PeelMargins(const std::vector<const NestStage*>& before);
   bool ReadMargins();
   bool ReadImage();
+  bool HasOneChannel() const;
   bool Choose();
 };
 

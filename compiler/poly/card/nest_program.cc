@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,8 +12,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "compiler/arith/linear_form.h"
-#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -22,6 +19,7 @@
 #include "compiler/poly/card/interleaved.h"
 #include "compiler/poly/card/join_parts.h"
 #include "compiler/poly/card/nest_stages.h"
+#include "compiler/poly/card/plane_products.h"
 #include "compiler/poly/card/scalar_stage.h"
 #include "compiler/poly/card/stage_copies.h"
 #include "compiler/poly/card/stage_graph.h"
@@ -315,9 +313,8 @@ class Scheduler {
 
   // As they are, which may be found to take longer than the others without a search.
   absl::StatusOr<Piece> PieceInTypes(const Members& members) {
-    absl::StatusOr<Piece> convolution = WithTurnedConvolution(members, /*with_sums=*/true);
-    if (!convolution.ok()) convolution = WithTurnedConvolution(members, /*with_sums=*/false);
-    const absl::StatusOr<Piece> turned = Cheaper(convolution, WithTurnedFactorsOf(members));
+    const absl::StatusOr<Piece> turned =
+        Cheaper(WithTurnedConvolution(members), WithTurnedFactorsOf(members));
     const double limit = turned.ok() ? turned->cycles : kNoLimit;
     absl::StatusOr<Piece> plain = PieceOf(members, limit);
     plain = Cheaper(plain, turned);
@@ -349,8 +346,8 @@ class Scheduler {
     return best;
   }
 
-  // The members with their only reduction, a convolution, as several groups.
-  absl::StatusOr<Piece> WithTurnedConvolution(const Members& members, bool with_sums) {
+  // The members with their only reduction, a convolution, as several groups: the cheapest way to do that.
+  absl::StatusOr<Piece> WithTurnedConvolution(const Members& members) {
     const auto is_reduction = [](const NestStage* stage) { return stage->reduction.has_value(); };
     const auto sums = std::find_if(members.begin(), members.end(), is_reduction);
     const absl::Status none = InvalidInput("no convolution");
@@ -366,36 +363,23 @@ class Scheduler {
     Expr factor = forwards.element;
     while (factor.Is(ExprKind::kMul) || factor.Is(ExprKind::kCast)) factor = factor.operand(0);
     if (MultipliesOnTensorUnit(factor.type())) RunForwards(forwards);
-    const TurnedConvolution turned = TurnConvolution(forwards, before, after, with_sums, c_);
-    if (turned.groups.empty()) return none;
-    for (const auto& [view, whole] : turned.views) {
-      if (!flat_.contains(whole)) MakeBuffer(whole);
-      MakeView(view, whole);
+    absl::StatusOr<Piece> best = TurnedPiece(forwards, before, after, {.with_sums = true});
+    if (!best.ok()) best = TurnedPiece(forwards, before, after, {.with_sums = false});
+    best = Cheaper(std::move(best), TurnedPiece(forwards, before, after, {.stacks = true}));
+    const std::optional<PlaneProducts> planes = ProductsOfPlanes(forwards, before, c_);
+    if (!planes) return best;
+    for (const bool stacks : {false, true}) {
+      best = Cheaper(std::move(best), PlanesPiece(forwards, *planes, before, after, stacks));
     }
-    Piece all;
-    absl::flat_hash_map<Buffer, std::map<std::string, std::pair<Piece, Shift>>> made;  // by target
-    const Buffer result = flat_.at((turned.has_after ? after.back() : *sums)->target);
-    for (const std::vector<NestStage>& group : turned.groups) {
-      const NestStage& stage = group.back();
-      if (!flat_.contains(stage.target)) MakeBuffer(stage.target);
-      const bool is_result = flat_.at(stage.target) == result;
-      const std::optional<Shift> shift = ShiftOf(group);
-      auto& of_target = made[stage.target];
-      const auto it = shift ? of_target.find(shift->key) : of_target.end();
-      if (it != of_target.end() && it->second.second.read == shift->read) {
-        Add(Again(it->second.first, stage.target, it->second.second, *shift), all);
-        continue;
-      }
-      Members together;
-      for (const NestStage& member : group) together.push_back(&member);
-      ASSIGN_OR_RETURN(const Piece piece, PieceOf(together));
-      Add(piece, all);
-      if (shift) of_target[shift->key] = {piece, *shift};
-      const Buffer flat = flat_.at(stage.target);
-      if (!is_result && std::count(all.temporaries.begin(), all.temporaries.end(), flat) == 0) {
-        all.temporaries.push_back(flat);
-      }
-    }
+    return best;
+  }
+
+  absl::StatusOr<Piece> TurnedPiece(const NestStage& sums, const Members& before,
+                                    const Members& after, const TurnOptions& options) {
+    const TurnedConvolution turned = TurnConvolution(sums, before, after, options, c_);
+    ASSIGN_OR_RETURN(Piece all, PieceOfGroups(turned));
+    // The last group's target is the result.
+    all.temporaries.pop_back();
     if (!after.empty() && !turned.has_after) {
       ASSIGN_OR_RETURN(const Piece piece, PieceOf(after));
       Add(piece, all);
@@ -403,63 +387,59 @@ class Scheduler {
     return all;
   }
 
-  // Stages of one key differ in no more than where they begin in the buffer that they read, and in their target.
-  struct Shift {
-    std::string key;
-    Buffer read;
-    int64_t from = 0, to = 0;
-  };
-  // None of stages that read several elements for one, but for sums: those of one convolution are alike.
-  std::optional<Shift> ShiftOf(const std::vector<NestStage>& group) {
-    Shift shift;
-    const NestStage& stage = group.back();
-    if (group.size() > 1 || stage.reduction) {
-      shift.key = StrCat("sums of ", stage.target->name);
-      return shift;
-    }
-    Expr load;
-    int loads = 0;
-    ir::ForEachExpr(stage.value, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) load = e, ++loads;
-    });
-    if (loads != 1) return std::nullopt;
-    shift.read = Buffer(load.buffer());
-    const te::Shape shape = ShapeOf(shift.read), whole = ShapeOf(stage.target);
-    std::vector<Expr> indices(load.operands().size());
-    int64_t stride = 1;
-    for (size_t d = indices.size(); d-- > 0; stride *= shape[d]) {
-      const arith::LinearForm form = arith::Decompose(load.operands()[d]);
-      shift.from += form.constant() * stride;
-      indices[d] = arith::SumExpr(c_, load.operands()[d].type(), form.terms(), 0);
-    }
-    stride = 1;
-    for (size_t d = whole.size(); d-- > 0; stride *= whole[d]) shift.to += stage.low[d] * stride;
-    ir::VarMap by;
-    for (size_t d = 0; d < stage.axes.size(); ++d) {
-      Expr& axis = axes_[{d, stage.axes[d].type()}];
-      if (!axis) axis = c_.NewVar(StrCat("axis", d), stage.axes[d].type());
-      by[stage.axes[d]] = axis;
-      StrAppend(&shift.key, stage.extents[d], " ");
-    }
-    const Expr value = ir::Replace(stage.value, {{load, c_.Load(shift.read, indices)}});
-    StrAppend(&shift.key, stage.target->name, " = ", ir::Print(ir::Substitute(value, by)));
-    return shift;
+  // Sums of products of planes.
+  absl::StatusOr<Piece> PlanesPiece(const NestStage& sums, const PlaneProducts& planes,
+                                    const Members& before, const Members& after, bool stacks) {
+    const TurnOptions options = {.stacks = stacks, .results_stay = true};
+    const TurnedConvolution turned = TurnConvolution(planes.products, before, {}, options, c_);
+    ASSIGN_OR_RETURN(Piece all, PieceOfGroups(turned));
+    const NestStage added = SumsOfPlanes(sums, planes, turned.results, turned.results_axes, c_);
+    Members together = {&added};
+    together.insert(together.end(), after.begin(), after.end());
+    ASSIGN_OR_RETURN(const Piece piece, PieceOf(together));
+    Add(piece, all);
+    return all;
   }
-  // The piece of a stage with `made`'s key for one with that of `wanted`.
-  Piece Again(const Piece& piece, Buffer target, const Shift& made, const Shift& wanted) const {
+
+  // All targets are temporaries, the last group's behind the others.
+  absl::StatusOr<Piece> PieceOfGroups(const TurnedConvolution& turned) {
+    if (turned.groups.empty()) return InvalidInput("no convolution");
+    for (const auto& [view, whole] : turned.views) {
+      if (!flat_.contains(whole)) MakeBuffer(whole);
+      MakeView(view, whole);
+    }
+    Piece all;
+    for (const TurnedConvolution::Group& group : turned.groups) {
+      const Buffer target = group.stages.back().target;
+      if (!flat_.contains(target)) MakeBuffer(target);
+      Members together;
+      for (const NestStage& member : group.stages) together.push_back(&member);
+      ASSIGN_OR_RETURN(const Piece piece, PieceOf(together));
+      for (size_t i = 0; i < group.images.size(); ++i) {
+        ASSIGN_OR_RETURN(Piece image, From(piece, group.images[i]));
+        if (i > 0) image.temporaries.clear(), image.notes.clear();
+        Add(image, all);
+      }
+      all.temporaries.push_back(flat_.at(target));
+    }
+    return all;
+  }
+
+  // A piece with its buffers from other elements on.
+  absl::StatusOr<Piece> From(const Piece& piece,
+                             const TurnedConvolution::Group::Offsets& offsets) const {
     te::Rename::Map to;
-    if (made.read && wanted.from != made.from) {
-      const Buffer flat = flat_.at(made.read);
-      to[flat] = {.to = flat, .strides = {1}, .offset = wanted.from - made.from};
+    for (const auto& [buffer, offset] : offsets) {
+      const Buffer flat = flat_.at(buffer);
+      const auto [it, is_new] =
+          to.try_emplace(flat, te::Renamed{.to = flat, .strides = {1}, .offset = offset});
+      if (!is_new && it->second.offset != offset) {
+        return InvalidInput("'", flat->name, "': read from two elements on");
+      }
     }
-    if (wanted.to != made.to) {
-      const Buffer flat = flat_.at(target);
-      to[flat] = {.to = flat, .strides = {1}, .offset = wanted.to - made.to};
-    }
-    Piece again = piece;
-    again.temporaries.clear();
-    for (ir::Stmt& s : again.body) s = ir::CloneWithFreshBindings(te::Rename(to).Mutate(s));
-    return again;
+    Piece other = piece;
+    for (ir::Stmt& s : other.body) s = ir::CloneWithFreshBindings(te::Rename(to).Mutate(s));
+    return other;
   }
 
   // The members after copies that turn factors of products around or compute them.
@@ -686,8 +666,7 @@ class Scheduler {
   absl::flat_hash_map<Buffer, Buffer> flat_;
   Piece all_;
   absl::flat_hash_map<std::string, Piece> pieces_;
-  absl::flat_hash_set<std::string> taken_;            // keys of pieces that the program has
-  std::map<std::pair<size_t, ir::Type>, Expr> axes_;  // of ShiftOf's keys
+  absl::flat_hash_set<std::string> taken_;  // keys of pieces that the program has
   NestProgram program_;
 };
 

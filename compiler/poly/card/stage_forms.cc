@@ -79,6 +79,7 @@ class UnitDropper {
 
   void Run() {
     for (NestStage& stage : stages_.list) {
+      DropRanges(stage);
       const ir::Buffer target = stage.target, without = Without(target);
       stage.value = InExpression(stage.value);
       stage.element = InExpression(stage.element);
@@ -108,6 +109,17 @@ class UnitDropper {
   }
 
  private:
+  // Ranges of one element but the last one that is left.
+  void DropRanges(NestStage& stage) {
+    ir::VarMap by;
+    for (size_t r = stage.ranges.size(); r-- > 0 && stage.ranges.size() > 1;) {
+      const NestStage::ReduceRange& range = stage.ranges[r];
+      if (range.extent != 1) continue;
+      by[range.var] = c_.Int(range.var.type(), range.min);
+      stage.ranges.erase(stage.ranges.begin() + static_cast<ptrdiff_t>(r));
+    }
+    if (!by.empty()) stage.element = ir::Substitute(stage.element, by);
+  }
   // The buffer without its dimensions of one element, or itself if it has none, or one dimension.
   ir::Buffer Without(ir::Buffer buffer) {
     const auto [it, is_new] = without_.try_emplace(buffer, buffer);
@@ -174,11 +186,26 @@ Expr Flattened(Expr e) {
   return e;
 }
 
+// `e` with integers divided by one as they are: a quotient would hide an axis, and its stage would not be read as the
+// convolution that it is. Groups of one block of channels are written so.
+Expr WithoutDivisionsByOne(Expr e) {
+  std::vector<Expr> operands;
+  for (Expr operand : e.operands()) operands.push_back(WithoutDivisionsByOne(operand));
+  if (e.Is(ExprKind::kDiv) && e.operand(1).IsInt(1)) return operands[0];
+  if (e.Is(ExprKind::kMod) && e.operand(1).IsInt(1)) return e.context().Int(e.type(), 0);
+  return operands.empty() ? e : e.context().Rebuild(e, operands);
+}
+
 class AxisSplitter {
  public:
   AxisSplitter(ir::Context& c, NestStages& stages) : c_(c), stages_(stages) {}
 
   void Run() {
+    for (NestStage& stage : stages_.list) {
+      for (Expr* e : {&stage.value, &stage.element}) {
+        if (*e) *e = WithoutDivisionsByOne(*e);
+      }
+    }
     // An axis may be split into parts that are split again: p / w % h.
     constexpr int kMostSplits = 8;
     for (size_t i = 0; i < stages_.list.size(); ++i) {

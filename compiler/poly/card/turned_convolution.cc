@@ -8,10 +8,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "base/text.h"
-#include "compiler/arith/linear_form.h"
-#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/card/buffer_views.h"
 #include "compiler/poly/card/convolution_nest.h"
 #include "compiler/poly/card/stage_copies.h"
 
@@ -26,46 +25,39 @@ using ir::Var;
 class Turner {
  public:
   Turner(ConvolutionNest nest, const std::vector<const NestStage*>& before,
-         const std::vector<const NestStage*>& after, ir::Context& c)
-      : n_(std::move(nest)), stage_(*n_.stage), before_(before), after_(after), c_(c) {}
+         const std::vector<const NestStage*>& after, const TurnOptions& options, ir::Context& c)
+      : n_(std::move(nest)),
+        stage_(*n_.stage),
+        before_(before),
+        after_(after),
+        options_(options),
+        c_(c),
+        views_(c, type()) {}
 
-  // `with_sums`: what comes after is computed with the sums, where that is possible.
-  TurnedConvolution Run(bool with_sums) {
+  TurnedConvolution Run() {
     has_whole_image_ = n_.margins != nullptr || n_.ReadsMostOfImage();
-    image_buffer_ = NewBuffer(ir::Buffer(n_.image_load.buffer())->name, n_.image_load.type(),
-                              {Rows(0), Rows(1), n_.Depth()});
-    filters_ = NewBuffer(
-        ir::Buffer(n_.weights_load.buffer())->name, n_.weights_load.type(),
-        {n_.Channels(), n_.RangeExtent(n_.Window(0)), n_.RangeExtent(n_.Window(1)), n_.Depth()});
-    // What stands as the sums want it is not copied.
-    image_in_place_ = ImageInPlace();
-    if (image_in_place_) image_buffer_ = *image_in_place_;
-    std::vector<int64_t> batch(n_.batch.size());
-    const bool has_groups = n_.HasGroups();
-    const bool has_whole = has_whole_image_ && n_.IsOneImage() && !image_in_place_;
-    const bool is_image_there = has_whole && StandsThere(Image(batch), image_buffer_);
-    const bool has_filters = !has_groups && StandsThere(Filters(batch), filters_);
+    FindImages();
+    FindFilters();
     std::vector<NestStage> sums;
     if (n_.margins != nullptr) sums.push_back(Margins());
-    sums.push_back(Sums(n_.margins == nullptr ? image_buffer_ : sums[0].target));
+    sums.push_back(Sums(n_.margins == nullptr ? image_ : sums[0].target));
     const size_t own = sums.size();
-    result_.has_after = with_sums && AddAfter(sums);
+    result_.has_after = options_.with_sums && AddAfter(sums);
     if (!result_.has_after) sums.resize(own);
-    const std::optional<ir::Buffer> results_in_place = ResultsInPlace();
-    if (results_in_place) sums.back().target = *results_in_place;
-    const bool has_image = image_in_place_ || is_image_there;
-    const bool is_in_place = has_image && has_filters && results_in_place;
-    if (is_in_place && sums.size() == 1) return {};
-    while (true) {
-      const bool needs_filters = has_groups || result_.groups.empty();
-      if (needs_filters && !has_filters) result_.groups.push_back({Filters(batch)});
-      if (!has_image) result_.groups.push_back({Image(batch)});
-      result_.groups.push_back(sums);
-      if (!results_in_place) result_.groups.push_back({Results(sums.back(), batch)});
-      size_t b = batch.size();
-      while (b > 0 && ++batch[b - 1] == n_.AxisExtent(n_.batch[b - 1])) batch[--b] = 0;
-      if (b == 0) return std::move(result_);
+    const std::optional<BufferParts> results =
+        options_.results_stay ? std::nullopt : ResultsInPlace(sums.back());
+    if (!results) SetResults(sums.back());
+    const bool is_in_place = !copies_images_ && !copies_filters_ && results.has_value();
+    if (is_in_place && sums.size() == 1 && IsInForm()) return {};
+    if (copies_filters_) result_.groups.push_back({.stages = {Filters()}});
+    if (copies_images_) result_.groups.push_back({.stages = {Images()}});
+    result_.groups.push_back(
+        {.stages = sums, .images = OffsetsOfImages(results, sums.back().target)});
+    if (!results && !options_.results_stay) {
+      result_.groups.push_back({.stages = {Results()}});
     }
+    result_.views = views_.list();
+    return std::move(result_);
   }
 
  private:
@@ -91,9 +83,7 @@ class Turner {
   }
 
   ir::Buffer NewBuffer(const std::string& name, Type element, const std::vector<int64_t>& extents) {
-    std::vector<Expr> shape;
-    for (const int64_t extent : extents) shape.push_back(Int(extent));
-    return c_.NewBuffer(StrCat(name, ".turned"), element, shape);
+    return views_.NewBuffer(StrCat(name, ".turned"), element, extents);
   }
   NestStage NewStage(const std::vector<int64_t>& extents, std::vector<Var> axes) {
     return {.name = stage_.name,
@@ -104,45 +94,94 @@ class Turner {
             .extents = extents,
             .value = {}};
   }
-  // Another shape of as many elements.
-  ir::Buffer View(ir::Buffer whole, const std::vector<int64_t>& extents) {
-    result_.views.emplace_back(NewBuffer(whole->name, whole->type, extents), whole);
-    return result_.views.back().first;
+  static int64_t Product(const std::vector<int64_t>& extents) {
+    int64_t product = 1;
+    for (const int64_t extent : extents) product *= extent;
+    return product;
   }
-  // The image's elements, all dimensions of its depth as one. All images take turns in one buffer.
-  NestStage Image(const std::vector<int64_t>& batch) {
-    std::vector<Var> at = {NewVar("y"), NewVar("x")};
-    std::vector<int64_t> extents = {Rows(0), Rows(1)};
+  std::vector<int64_t> BatchExtents() const {
+    std::vector<int64_t> extents;
+    for (const int d : n_.batch) extents.push_back(n_.AxisExtent(d));
+    return extents;
+  }
+  bool IsStacked() const { return options_.stacks; }
+
+  // Where the images are, or will be copied.
+  void FindImages() {
+    if (const std::optional<BufferParts> in_place = ImagesInPlace()) {
+      images_ = *in_place;
+      is_image_in_place_ = true;
+      rows_ = n_.Window(0) < 0 ? 1 : n_.ImageExtent(n_.Window(0));
+      return;
+    }
+    copies_images_ = true;
+    rows_ = Rows(0);
+    if (IsStacked()) rows_ = (rows_ + n_.Stride(0) - 1) / n_.Stride(0) * n_.Stride(0);
+    const std::vector<int64_t> batch = BatchExtents(), one = {rows_, Rows(1), n_.Depth()};
+    std::vector<int64_t> all = batch;
+    all.insert(all.end(), one.begin(), one.end());
+    all_images_ = NewBuffer(ir::Buffer(n_.image_load.buffer())->name, n_.image_load.type(), all);
+    images_.steps = StepsOf(batch, Product(one));
+    if (IsStacked()) {
+      image_ = views_.View(all_images_, {n_.Images() * rows_, Rows(1), n_.Depth()});
+      return;
+    }
+    image_ = views_.View(all_images_, one);
+    if (!has_whole_image_ || !n_.IsOneImage()) return;
+    if (const std::optional<ir::Buffer> there = views_.WhereItStands(Images(), image_)) {
+      image_ = *there;
+      copies_images_ = false;
+    }
+  }
+
+  // The elements of all images, all dimensions of their depth as one.
+  NestStage Images() {
+    std::vector<Var> at;
+    std::vector<int64_t> extents = BatchExtents();
+    for (size_t b = 0; b < extents.size(); ++b) at.push_back(NewVar("n"));
+    const size_t rows = at.size(), depth = rows + 2;
+    at.push_back(NewVar("y")), at.push_back(NewVar("x"));
+    extents.push_back(rows_), extents.push_back(Rows(1));
     for (const int d : n_.depth) {
       at.push_back(NewVar("i"));
       extents.push_back(n_.RangeExtent(d));
     }
     NestStage copy = NewStage(extents, at);
-    std::vector<Expr> indices(n_.dimensions.size());
-    for (size_t d = 0; d < n_.dimensions.size(); ++d) {
+    std::vector<Expr> indices;
+    for (int d = 0; d < static_cast<int>(n_.dimensions.size()); ++d) {
       const ConvolutionNest::Dimension& dimension = n_.dimensions[d];
-      const bool is_whole = has_whole_image_ && (n_.Window(0) == static_cast<int>(d) ||
-                                                 n_.Window(1) == static_cast<int>(d));
-      int64_t constant = is_whole ? 0 : n_.First(static_cast<int>(d));
-      for (size_t b = 0; b < n_.batch.size(); ++b) {
-        if (n_.batch[b] == static_cast<int>(d)) constant += dimension.stride * batch[b];
-      }
-      indices[d] = Int(constant);
-      const auto add = [&](Expr e) { indices[d] = constant == 0 ? e : e + Int(constant); };
-      for (size_t i = 0; i < 2; ++i) {
-        if (n_.Window(i) == static_cast<int>(d)) add(at[i]);
-      }
+      const bool is_window = n_.Window(0) == d || n_.Window(1) == d;
+      Expr index = Int(is_window && has_whole_image_ ? 0 : n_.First(d));
+      const auto add = [&](Expr e, int64_t times) {
+        const Expr term = times == 1 ? e : e * Int(times);
+        index = index.IsInt(0) ? term : term + index;
+      };
       for (size_t i = 0; i < n_.depth.size(); ++i) {
-        if (n_.depth[i] != static_cast<int>(d)) continue;
-        add(dimension.dilation == 1 ? Expr(at[2 + i]) : at[2 + i] * Int(dimension.dilation));
+        if (n_.depth[i] == d) add(at[depth + i], dimension.dilation);
       }
+      for (size_t b = 0; b < n_.batch.size(); ++b) {
+        if (n_.batch[b] == d && extents[b] > 1) add(at[b], dimension.stride);
+      }
+      for (size_t i = 0; i < 2; ++i) {
+        if (n_.Window(i) == d) add(at[rows + i], 1);
+      }
+      indices.push_back(index);
     }
     copy.value = Inline(c_.Load(ir::Buffer(n_.image_load.buffer()), indices));
-    MergeAxes(copy, 2, n_.depth.size());
-    SetTarget(copy, image_buffer_, image_view_);
+    if (rows_ > Rows(0)) copy.value = OfRows(copy.value, Expr(at[rows]) < Int(Rows(0)));
+    MergeAxes(copy, depth, n_.depth.size());
+    copy.target = views_.InShape(all_images_, copy.extents);
     return copy;
   }
-  // Rows or columns of the image's copy.
+  // Zeros where there are no rows.
+  Expr OfRows(Expr value, Expr is_row) {
+    const Expr zero = c_.Const(value.type(), 0);
+    if (!value.Is(ExprKind::kSelect) || !value.operand(2).IsConst()) {
+      return c_.Select(is_row, value, zero);
+    }
+    return c_.Select(ir::And(is_row, value.operand(0)), value.operand(1), value.operand(2));
+  }
+  // Rows or columns that are copied of the image.
   int64_t Rows(size_t i) const {
     return has_whole_image_ && n_.Window(i) >= 0 ? n_.ImageExtent(n_.Window(i)) : n_.Reach(i);
   }
@@ -163,49 +202,68 @@ class Turner {
     };
     erase(copy.axes), erase(copy.low), erase(copy.extents);
   }
-  // `buffer` in the shape of what the copy stores; of all copies alike one view.
-  void SetTarget(NestStage& copy, ir::Buffer buffer, ir::Buffer& view) {
-    if (!view) {
-      const bool is_same = copy.extents.size() == buffer->extents.size();
-      view = is_same ? buffer : View(buffer, copy.extents);
-    }
-    copy.target = view;
-  }
-
   // The image with its margins, as the sums read it.
   NestStage Margins() {
     const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("i")};
     NestStage margins = NewStage({n_.Reach(0), n_.Reach(1), n_.Depth()}, at);
     margins.name = n_.margins->name, margins.place = n_.margins->place;
     margins.target =
-        NewBuffer(StrCat(image_buffer_->name, ".margins"), n_.image_load.type(), margins.extents);
+        NewBuffer(StrCat(image_->name, ".margins"), n_.image_load.type(), margins.extents);
     ir::VarMap by;
     std::vector<Expr> place = {Int(0), Int(0), at[2]};
     for (size_t i = 0; i < n_.windows.size(); ++i) {
       by[n_.margin_axes[i]] = Plus(at[i], n_.margin_shifts[i]);
       place[i] = Plus(at[i], n_.First(n_.windows[i]));
     }
-    if (image_in_place_) place[2] = Plus(at[2], n_.First(n_.depth[0]));
+    place[2] = Plus(at[2], FirstOfDepth());
     const Expr select = n_.margins->value;
-    margins.value = c_.Select(ir::Substitute(select.operand(0), by), c_.Load(image_buffer_, place),
-                              select.operand(2));
+    margins.value =
+        c_.Select(ir::Substitute(select.operand(0), by), c_.Load(image_, place), select.operand(2));
     return margins;
+  }
+  // Where in the depth of an image that is no copy the sums begin.
+  int64_t FirstOfDepth() const {
+    return is_image_in_place_ && n_.depth.size() == 1 ? n_.First(n_.depth[0]) : 0;
   }
   Expr Plus(Expr e, int64_t number) { return number == 0 ? e : e + Int(number); }
 
+  // Groups of channels have filters of their own.
+  std::vector<int> Groups() const {
+    std::vector<int> groups;
+    for (const int d : n_.batch) {
+      if (n_.is_shared[n_.dimensions[d].axis]) groups.push_back(d);
+    }
+    return groups;
+  }
+  // Where the filters are, or will be copied.
+  void FindFilters() {
+    std::vector<int64_t> groups;
+    for (const int d : Groups()) groups.push_back(n_.AxisExtent(d));
+    const std::vector<int64_t> one = {n_.Channels(), n_.RangeExtent(n_.Window(0)),
+                                      n_.RangeExtent(n_.Window(1)), n_.Depth()};
+    std::vector<int64_t> all = groups;
+    all.insert(all.end(), one.begin(), one.end());
+    all_filters_ =
+        NewBuffer(ir::Buffer(n_.weights_load.buffer())->name, n_.weights_load.type(), all);
+    filters_ = views_.View(all_filters_, one);
+    filter_steps_ = StepsOf(groups, Product(one));
+    const std::optional<ir::Buffer> there = views_.WhereItStands(Filters(), filters_);
+    if (there) filters_ = *there;
+    copies_filters_ = !there;
+  }
   // The filters' elements, all axes of channels as one.
-  NestStage Filters(const std::vector<int64_t>& batch) {
+  NestStage Filters() {
     std::vector<Var> at;
     std::vector<int64_t> extents;
     ir::VarMap by;
-    for (const size_t a : n_.channels) {
-      at.push_back(NewVar("c"));
-      extents.push_back(stage_.extents[a]);
-      by[stage_.axes[a]] = at.back();
-    }
-    for (size_t b = 0; b < n_.batch.size(); ++b) {
-      by[stage_.axes[n_.dimensions[n_.batch[b]].axis]] = Int(batch[b]);
-    }
+    const auto add_axis = [&](size_t axis, const char* name) {
+      at.push_back(NewVar(name));
+      extents.push_back(stage_.extents[axis]);
+      by[stage_.axes[axis]] = at.back();
+    };
+    for (const int d : Groups()) add_axis(n_.dimensions[d].axis, "g");
+    const size_t first_channel = at.size();
+    for (const size_t a : n_.channels) add_axis(a, "c");
     std::vector<int> places = {n_.Window(0), n_.Window(1)};
     places.insert(places.end(), n_.depth.begin(), n_.depth.end());
     for (const int d : places) {
@@ -217,9 +275,9 @@ class Turner {
     }
     NestStage copy = NewStage(extents, at);
     copy.value = Inline(ir::Substitute(n_.weights_load, by));
-    MergeAxes(copy, n_.channels.size() + 2, n_.depth.size());
-    MergeAxes(copy, 0, n_.channels.size());
-    SetTarget(copy, filters_, filters_view_);
+    MergeAxes(copy, first_channel + n_.channels.size() + 2, n_.depth.size());
+    MergeAxes(copy, first_channel, n_.channels.size());
+    copy.target = views_.InShape(all_filters_, copy.extents);
     return copy;
   }
 
@@ -227,78 +285,114 @@ class Turner {
     return std::any_of(before_.begin(), before_.end(),
                        [&](const NestStage* stage) { return stage->target == buffer; });
   }
-  // `buffer`, or a view of it, with no dimensions but those, which come in this order; none if others have several
-  // elements.
-  std::optional<ir::Buffer> InOrder(ir::Buffer buffer, const std::vector<int>& dimensions) {
-    std::vector<int64_t> extents;
-    size_t next = 0;
-    for (size_t d = 0; d < buffer->extents.size(); ++d) {
-      const Expr extent = buffer->extents[d];
-      if (!extent.Is(ExprKind::kIntImm)) return std::nullopt;
-      if (next < dimensions.size() && dimensions[next] == static_cast<int>(d)) {
-        extents.push_back(extent.int_value());
-        ++next;
-      } else if (extent.int_value() != 1) {
-        return std::nullopt;
-      }
+  // The images where they stand, if each has rows, columns and channels in this order; then `image_` is what the sums
+  // read: the first one, or all.
+  std::optional<BufferParts> ImagesInPlace() {
+    const ir::Buffer buffer(n_.image_load.buffer());
+    if (n_.depth.size() > 1 || IsComputed(buffer)) return std::nullopt;
+    std::vector<int> order = n_.windows;
+    int64_t depth = 1;
+    if (!n_.depth.empty()) {
+      const ConvolutionNest::Dimension& dimension = n_.dimensions[n_.depth[0]];
+      if (dimension.axis >= 0 || dimension.dilation != 1) return std::nullopt;
+      order.push_back(n_.depth[0]);
+      depth = n_.ImageExtent(n_.depth[0]);
     }
-    if (next < dimensions.size()) return std::nullopt;
-    return extents.size() == buffer->extents.size() ? buffer : View(buffer, extents);
-  }
-  // The image where it stands, if its only one has rows, columns and channels in this order.
-  std::optional<ir::Buffer> ImageInPlace() {
-    const ir::Buffer image(n_.image_load.buffer());
-    if (!n_.IsOneImage() || n_.windows.size() < 2 || n_.depth.size() != 1 || IsComputed(image)) {
-      return std::nullopt;
+    std::optional<BufferParts> images = PartsOf(buffer, n_.batch, order);
+    if (!images) return std::nullopt;
+    bool are_all = true;  // and each but once
+    for (size_t b = 0; b < n_.batch.size(); ++b) {
+      const int d = n_.batch[b];
+      const ConvolutionNest::Dimension& dimension = n_.dimensions[d];
+      images->first += dimension.constant * images->steps[b];
+      images->steps[b] *= dimension.stride;
+      are_all = are_all && dimension.stride == 1 && n_.AxisExtent(d) == n_.ImageExtent(d);
     }
-    const ConvolutionNest::Dimension& depth = n_.dimensions[n_.depth[0]];
-    if (depth.axis >= 0 || depth.dilation != 1) return std::nullopt;
-    return InOrder(image, {n_.Window(0), n_.Window(1), n_.depth[0]});
+    const auto extent = [&](int d) { return d < 0 ? 1 : n_.ImageExtent(d); };
+    int64_t rows = extent(n_.Window(0));
+    if (IsStacked()) {
+      if (!are_all || rows % n_.Stride(0) != 0) return std::nullopt;
+      rows *= n_.Images();
+    }
+    image_ = views_.InShape(buffer, {rows, extent(n_.Window(1)), depth});
+    return images;
   }
   const NestStage& Last() const { return result_.has_after ? *after_.back() : stage_; }
-  // Whether a copy has a whole buffer's elements in their order: then `buffer`, its target, becomes a view of that.
-  bool StandsThere(const NestStage& copy, ir::Buffer& buffer) {
-    if (!copy.value.Is(ExprKind::kLoad)) return false;
-    const ir::Buffer from(copy.value.buffer());
-    arith::LinearForm place;
-    int64_t stride = 1;
-    for (size_t d = from->extents.size(); d-- > 0;) {
-      const Expr extent = from->extents[d];
-      if (!extent.Is(ExprKind::kIntImm)) return false;
-      if (!place.Add(arith::Decompose(copy.value.operand(d)), stride)) return false;
-      stride *= extent.int_value();
-    }
-    int64_t elements = 1;
-    for (size_t a = copy.axes.size(); a-- > 0; elements *= copy.extents[a]) {
-      if (copy.extents[a] > 1 && !place.AddTerm(copy.axes[a], -elements)) return false;
-    }
-    if (elements != stride || !place.IsConstant() || place.constant() != 0) return false;
-    std::vector<int64_t> extents;
-    for (const Expr extent : buffer->extents) extents.push_back(extent.int_value());
-    buffer = View(from, extents);
-    return true;
+  // Rows of sums from one image's first to the next one's.
+  int64_t RowsOfSums() const {
+    return IsStacked() ? rows_ / n_.Stride(0) : n_.AxisExtent(n_.Window(0));
   }
-  // The results where they stand, if they are those of the only image and the sums begin with zeros.
-  std::optional<ir::Buffer> ResultsInPlace() {
-    if (!n_.IsOneImage() || n_.windows.size() < 2 || stage_.value) return std::nullopt;
-    std::vector<int> order;
-    for (size_t i = 0; i < 2; ++i) order.push_back(n_.dimensions[n_.Window(i)].axis);
+  // Rows of sums that are computed at a time.
+  int64_t RowsOfResults() const {
+    const int64_t rows = n_.AxisExtent(n_.Window(0));
+    return IsStacked() ? (n_.Images() - 1) * RowsOfSums() + rows : rows;
+  }
+  // The results where they stand, if the sums begin with zeros and have their order; then `sums` store them.
+  std::optional<BufferParts> ResultsInPlace(NestStage& sums) {
+    const bool has_gaps = IsStacked() && RowsOfSums() != n_.AxisExtent(n_.Window(0));
+    if (has_gaps || stage_.value || !IsWhole(Last())) return std::nullopt;
+    std::vector<int> order, batch;
+    for (const int d : n_.batch) batch.push_back(n_.dimensions[d].axis);
+    for (const int d : n_.windows) order.push_back(n_.dimensions[d].axis);
     for (const size_t a : n_.channels) order.push_back(static_cast<int>(a));
-    if (!IsWhole(Last())) return std::nullopt;
-    const std::optional<ir::Buffer> results = InOrder(Last().target, order);
-    if (!results || n_.channels.size() == 1) return results;
-    return View(Last().target,
-                {n_.AxisExtent(n_.Window(0)), n_.AxisExtent(n_.Window(1)), n_.Channels()});
+    const std::optional<BufferParts> results = PartsOf(Last().target, batch, order);
+    if (results) sums.target = views_.InShape(Last().target, sums.extents);
+    return results;
+  }
+  // A buffer for the results of all images.
+  void SetResults(NestStage& sums) {
+    std::vector<int64_t> extents = BatchExtents();
+    for (const int d : n_.batch) result_.results_axes.push_back(n_.dimensions[d].axis);
+    const int64_t one = RowsOfSums() * n_.AxisExtent(n_.Window(1)) * n_.Channels();
+    result_steps_ = StepsOf(extents, one);
+    for (size_t i = 0; i < 2; ++i) {
+      result_.results_axes.push_back(n_.Window(i) < 0 ? -1 : n_.dimensions[n_.Window(i)].axis);
+    }
+    extents.push_back(RowsOfSums()), extents.push_back(n_.AxisExtent(n_.Window(1)));
+    for (const size_t a : n_.channels) {
+      result_.results_axes.push_back(static_cast<int>(a));
+      extents.push_back(stage_.extents[a]);
+    }
+    result_.results = NewBuffer(Last().target->name, sums.target->type, extents);
+    sums.target = views_.View(result_.results, sums.extents);
+  }
+  // Where each image begins, and what belongs to it.
+  std::vector<TurnedConvolution::Group::Offsets> OffsetsOfImages(
+      const std::optional<BufferParts>& results, ir::Buffer target) const {
+    using Offsets = TurnedConvolution::Group::Offsets;
+    if (IsStacked()) return {Offsets()};
+    const std::vector<int64_t>& result_steps = results ? results->steps : result_steps_;
+    std::vector<Offsets> images;
+    std::vector<int64_t> at(n_.batch.size());
+    while (true) {
+      int64_t image = images_.first, filters = 0, result = 0;
+      size_t group = 0;
+      for (size_t b = 0; b < at.size(); ++b) {
+        image += images_.steps[b] * at[b];
+        result += result_steps[b] * at[b];
+        if (n_.is_shared[n_.dimensions[n_.batch[b]].axis])
+          filters += filter_steps_[group++] * at[b];
+      }
+      images.push_back({{image_, image}, {filters_, filters}, {target, result}});
+      size_t b = at.size();
+      while (b > 0 && ++at[b - 1] == n_.AxisExtent(n_.batch[b - 1])) at[--b] = 0;
+      if (b == 0) return images;
+    }
+  }
+  // Whether the stage says itself what the sums are: rows, columns perhaps, and channels of a single image.
+  bool IsInForm() const {
+    const size_t rank = n_.windows.size() + 1;
+    return n_.IsOneImage() && rank > 1 && n_.depth.size() == 1 && n_.channels.size() == 1 &&
+           n_.image_load.operands().size() == rank && stage_.axes.size() == rank;
   }
 
   NestStage Sums(ir::Buffer image) {
     const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
     const std::vector<Var> r = {NewVar("r"), NewVar("s"), NewVar("i")};
-    NestStage sums =
-        NewStage({n_.AxisExtent(n_.Window(0)), n_.AxisExtent(n_.Window(1)), n_.Channels()}, at);
+    NestStage sums = NewStage({RowsOfResults(), n_.AxisExtent(n_.Window(1)), n_.Channels()}, at);
     sums.target = NewBuffer(stage_.target->name, stage_.target->type, sums.extents);
     sums.reduction = ExprKind::kAdd;
-    const bool reads_whole = (image_in_place_ || has_whole_image_) && n_.margins == nullptr;
+    const bool reads_whole = (is_image_in_place_ || has_whole_image_) && n_.margins == nullptr;
     std::vector<Expr> place;
     for (size_t i = 0; i < 2; ++i) {
       place.push_back(at[i] * Int(n_.Stride(i)) + r[i] * Int(n_.Dilation(i)));
@@ -306,8 +400,7 @@ class Turner {
       if (reads_whole && n_.Window(i) >= 0) place[i] = Plus(place[i], n_.First(n_.Window(i)));
       sums.ranges.push_back({r[i], 0, n_.RangeExtent(n_.Window(i))});
     }
-    const bool is_in_place = image_in_place_ && n_.margins == nullptr;
-    place.push_back(Plus(r[2], is_in_place ? n_.First(n_.depth[0]) : 0));
+    place.push_back(Plus(r[2], n_.margins == nullptr ? FirstOfDepth() : 0));
     sums.ranges.push_back({r[2], 0, n_.Depth()});
     sums.element =
         ir::Replace(n_.image, {{n_.image_read, c_.Load(image, place)}}) *
@@ -327,8 +420,7 @@ class Turner {
       const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
       const Expr value = TurnedValue(*stage, at, turned);
       if (!value) return false;
-      NestStage other =
-          NewStage({n_.AxisExtent(n_.Window(0)), n_.AxisExtent(n_.Window(1)), n_.Channels()}, at);
+      NestStage other = NewStage({RowsOfResults(), n_.AxisExtent(n_.Window(1)), n_.Channels()}, at);
       other.name = stage->name, other.place = stage->place;
       other.target = NewBuffer(stage->target->name, stage->target->type, other.extents);
       other.value = value;
@@ -382,7 +474,9 @@ class Turner {
       by[axis] = Int(0);
     }
     for (size_t i = 0; i < n_.windows.size(); ++i) {
-      by[stage.axes[n_.dimensions[n_.windows[i]].axis]] = at[i];
+      const Var axis = stage.axes[n_.dimensions[n_.windows[i]].axis];
+      if (i == 0 && IsStacked() && ir::UsesVar(value, axis)) return Expr();
+      by[axis] = at[i];
     }
     std::vector<Var> channels;
     std::vector<int64_t> extents;
@@ -392,7 +486,7 @@ class Turner {
     }
     if (channels.size() == 1) {
       by[channels[0]] = at[2];
-    } else {
+    } else if (!channels.empty()) {
       value = WithAxesAsOne(value, channels, extents, at[2]);
     }
     return value ? ir::Substitute(value, by) : value;
@@ -418,12 +512,13 @@ class Turner {
         extents.push_back(d == first ? n_.Channels() : buffer->extents[d].int_value());
         indices.push_back(d == first ? Expr(one) : load.operand(d));
       }
-      return c_.Load(View(buffer, extents), indices);
+      return c_.Load(views_.View(buffer, extents), indices);
     }
     return Expr();
   }
 
-  NestStage Results(const NestStage& sums, const std::vector<int64_t>& batch) {
+  // What puts the results of all images in order.
+  NestStage Results() {
     NestStage results = Last();
     results.reduction.reset();
     results.ranges.clear();
@@ -433,24 +528,11 @@ class Turner {
       results.axes[a] = NewVar("o");
       by[stage_.axes[a]] = results.axes[a];
     }
-    for (size_t b = 0; b < n_.batch.size(); ++b) {
-      const int axis = n_.dimensions[n_.batch[b]].axis;
-      results.low[axis] += batch[b];
-      results.extents[axis] = 1;
-      by[stage_.axes[axis]] = results.axes[axis] + Int(batch[b]);
-    }
     std::vector<Expr> place;
-    for (size_t i = 0; i < 2; ++i) {
-      place.push_back(n_.Window(i) < 0 ? Int(0)
-                                       : Expr(results.axes[n_.dimensions[n_.Window(i)].axis]));
+    for (const int axis : result_.results_axes) {
+      place.push_back(axis < 0 ? Int(0) : Expr(results.axes[axis]));
     }
-    std::vector<int64_t> extents = {n_.AxisExtent(n_.Window(0)), n_.AxisExtent(n_.Window(1))};
-    for (const size_t a : n_.channels) {
-      place.push_back(results.axes[a]);
-      extents.push_back(stage_.extents[a]);
-    }
-    if (!sums_view_) sums_view_ = View(sums.target, extents);
-    const Expr sum = c_.Load(sums_view_, place);
+    const Expr sum = c_.Load(result_.results, place);
     results.value = stage_.value ? Inline(ir::Substitute(stage_.value, by)) + sum : sum;
     return results;
   }
@@ -458,12 +540,17 @@ class Turner {
   const ConvolutionNest n_;
   const NestStage& stage_;
   const std::vector<const NestStage*>&before_, &after_;
+  const TurnOptions& options_;
   ir::Context& c_;
+  BufferViews views_;
   // The image's copy has all rows and columns, not those alone that windows reach.
   bool has_whole_image_ = false;
-  // Of the copies and the sums, and other shapes of these in which stages store and read.
-  ir::Buffer image_buffer_, filters_, image_view_, filters_view_, sums_view_;
-  std::optional<ir::Buffer> image_in_place_;
+  bool is_image_in_place_ = false, copies_images_ = false, copies_filters_ = false;
+  ir::Buffer all_images_, all_filters_;  // copies
+  BufferParts images_;
+  ir::Buffer image_, filters_;                        // as the sums read them
+  int64_t rows_ = 0;                                  // from an image's first to the next one's
+  std::vector<int64_t> filter_steps_, result_steps_;  // of groups, and of images
   TurnedConvolution result_;
 };
 
@@ -471,11 +558,16 @@ class Turner {
 
 TurnedConvolution TurnConvolution(const NestStage& stage,
                                   const std::vector<const NestStage*>& before,
-                                  const std::vector<const NestStage*>& after, bool with_sums,
-                                  ir::Context& c) {
-  std::optional<ConvolutionNest> nest = ConvolutionNest::Of(stage, before, with_sums);
+                                  const std::vector<const NestStage*>& after,
+                                  const TurnOptions& options, ir::Context& c) {
+  constexpr int64_t kMostImages = 256;
+  const bool peels = options.with_sums && !options.stacks;
+  std::optional<ConvolutionNest> nest = ConvolutionNest::Of(stage, before, peels);
   if (!nest) return {};
-  return Turner(*std::move(nest), before, after, c).Run(with_sums);
+  const bool may_be =
+      options.stacks ? !nest->IsOneImage() && !nest->HasGroups() : nest->Images() <= kMostImages;
+  if (!may_be) return {};
+  return Turner(*std::move(nest), before, after, options, c).Run();
 }
 
 }  // namespace polynao::poly
