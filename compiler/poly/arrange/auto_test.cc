@@ -309,7 +309,8 @@ TEST(ChoicesTest, TransposesStoreAlongRows) {
 TEST(ChoicesTest, ShortRows) {
   const auto sums = [](int64_t count) {
     return StrCat("func f(X: f32[10000, ", count, "] in, Y: f32[10000]) {\n",
-                  "  for (i, 0, 10000) { for (k, 0, ", count, ") { Y[i] = max(Y[i], X[i, k]) } }\n}\n");
+                  "  for (i, 0, 10000) { for (k, 0, ", count,
+                  ") { Y[i] = max(Y[i], X[i, k]) } }\n}\n");
   };
   EXPECT_THAT(Choices(sums(8), false), Not(HasSubstr("in registers")));
   EXPECT_THAT(Choices(sums(8), false), HasSubstr("adds up"));
@@ -333,10 +334,11 @@ TEST(ChoicesTest, LoopsWithoutTilesMayBePartitioned) {
     EXPECT_TRUE(Schedule(f, {}).ok());
     return f.FindAttribute("partitioned") != nullptr;
   };
-  EXPECT_FALSE(is_partitioned("func f(X: f32[100, 100] in, Y: f32[102, 102] out) {\n"
-                              "  for (y, 0, 102) { for (x, 0, 102) { Y[y, x] =\n"
-                              "    select(0 < y && y < 101 && 0 < x && x < 101, X[y - 1, x - 1], "
-                              "0.0) } }\n}\n"));
+  EXPECT_FALSE(
+      is_partitioned("func f(X: f32[100, 100] in, Y: f32[102, 102] out) {\n"
+                     "  for (y, 0, 102) { for (x, 0, 102) { Y[y, x] =\n"
+                     "    select(0 < y && y < 101 && 0 < x && x < 101, X[y - 1, x - 1], "
+                     "0.0) } }\n}\n"));
   EXPECT_TRUE(is_partitioned(kMatmul));
 }
 

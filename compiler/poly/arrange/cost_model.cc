@@ -97,7 +97,8 @@ std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int6
     const bool is_vector = stride == Stride::kOne || stride == Stride::kNone;
     // Lanes of a vector whose lines drive each other out of the cache come from the next one.
     const std::optional<int64_t> bytes = BytesAlong(a, v);
-    const bool collide = !is_vector && bytes && machine.Collide(*bytes, static_cast<int64_t>(lanes));
+    const bool collide =
+        !is_vector && bytes && machine.Collide(*bytes, static_cast<int64_t>(lanes));
     loads += different * (is_vector ? rates.load : (collide ? kPage : kLane) * lanes);
     if (is_vector && stride != Stride::kNone)
       far += different * std::max(machine.vector_bytes / rates.next_bytes - rates.load, 0.0);

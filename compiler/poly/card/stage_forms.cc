@@ -14,6 +14,7 @@
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/logic.h"
 #include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/expr_map.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
@@ -188,12 +189,14 @@ Expr Flattened(Expr e) {
 
 // `e` with integers divided by one as they are: a quotient would hide an axis, and its stage would not be read as the
 // convolution that it is. Groups of one block of channels are written so.
-Expr WithoutDivisionsByOne(Expr e) {
+Expr WithoutDivisionsByOne(Expr e, ir::ExprMap<Expr>& done) {
+  if (const Expr* known = done.Find(e)) return *known;
   std::vector<Expr> operands;
-  for (Expr operand : e.operands()) operands.push_back(WithoutDivisionsByOne(operand));
-  if (e.Is(ExprKind::kDiv) && e.operand(1).IsInt(1)) return operands[0];
-  if (e.Is(ExprKind::kMod) && e.operand(1).IsInt(1)) return e.context().Int(e.type(), 0);
-  return operands.empty() ? e : e.context().Rebuild(e, operands);
+  for (Expr operand : e.operands()) operands.push_back(WithoutDivisionsByOne(operand, done));
+  Expr result = operands.empty() ? e : e.context().Rebuild(e, operands);
+  if (e.Is(ExprKind::kDiv) && e.operand(1).IsInt(1)) result = operands[0];
+  if (e.Is(ExprKind::kMod) && e.operand(1).IsInt(1)) result = e.context().Int(e.type(), 0);
+  return done.Set(e, result);
 }
 
 class AxisSplitter {
@@ -201,9 +204,10 @@ class AxisSplitter {
   AxisSplitter(ir::Context& c, NestStages& stages) : c_(c), stages_(stages) {}
 
   void Run() {
+    ir::ExprMap<Expr> undivided;
     for (NestStage& stage : stages_.list) {
       for (Expr* e : {&stage.value, &stage.element}) {
-        if (*e) *e = WithoutDivisionsByOne(*e);
+        if (*e) *e = WithoutDivisionsByOne(*e, undivided);
       }
     }
     // An axis may be split into parts that are split again: p / w % h.
