@@ -25,8 +25,10 @@ namespace {
 bool CompareCounts(const ir::Function& before, const ir::Function& after,
                    const ScheduleReport& report, const ScheduleOptions& options) {
   const std::string text = report.ToString();
-  if (text.find("adds up") != std::string::npos || text.find("in registers") != std::string::npos)
-    return false;
+  // Sums in registers, and what is beyond the edges of packed tiles, are stored more often.
+  for (const char* other : {"adds up", "in registers", "packed in tiles"}) {
+    if (text.find(other) != std::string::npos) return false;
+  }
   InstanceCount all;
   for (const PartReport& part : report.parts) {
     if (!part.changed) return false;

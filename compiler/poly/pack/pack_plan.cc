@@ -14,10 +14,10 @@ namespace {
 // Rapids, which starts two in a cycle, 28 x 1 vectors, 29 loads, take 17.5 cycles for 14 of arithmetic, 14 x 2 of them,
 // 16 loads, 14.
 constexpr double kElementLoads = 1.2;
-// The part of what the second cache takes for a vector of a column panel that the nearest one does not keep: tiles of 2
-// x 4 vectors read four of them for 8 multiply-adds, of 14 x 2 two for 28. (14 x 14 x 1024 by 256 in tiles of 2 x 64:
-// 883 us; of 14 x 32 from panels of rows: 653.)
-constexpr double kNextCachePart = 0.75;
+// The part of what the second cache takes for a line, for each vector of a column panel that the nearest one does not
+// keep: tiles of 2 x 4 vectors read four of them for 8 multiply-adds, of 14 x 2 two for 28. (14 x 14 x 1024 by 256 in
+// tiles of 2 x 64: 883 us; of 14 x 32 from panels of rows: 653.)
+constexpr double kNextCachePart = 0.75, kLineBytes = 64;
 // Cycles for lines of the result side by side that a tile stores, if the second cache does not hold all of the result
 // and other lines are between these and the next row's. (12544 x 96, 16 sums: 225 us by tiles of 96, 384 by 48, 431 by
 // 32, 664 by 16; 50176 x 64, 27 sums: 1252 us by 64, 1801 by 32, 2582 by 16.)
@@ -152,7 +152,7 @@ double Cycles(const PackPlan& plan, const PackShape& shape, const CpuMachine& ma
       plan.padded_depth() * plan.width() * shape.operand_bytes <= machine.near_bytes;
   const CoreRates& rates = machine.rates;
   const double column_loads =
-      is_column_near ? 0 : vectors * kNextCachePart * machine.vector_bytes / rates.next_bytes;
+      is_column_near ? 0 : vectors * kNextCachePart * kLineBytes / rates.next_bytes;
   const double unit_cycles = shape.unit_cycles > 0 ? shape.unit_cycles : rates.operation;
   const double step =
       has_tiles
