@@ -199,7 +199,8 @@ absl::StatusOr<CpuMachine> HostMachine(int cores, bool has_tiles) {
   if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2")) {
     machine.vector_bytes = 64;
     machine.vector_registers = 32;
-    if (__builtin_cpu_is("znver4")) machine.rates = HalfVectorRates();
+    // Of family 19h: Zen 3 has no such vectors.
+    if (__builtin_cpu_is("amdfam19h")) machine.rates = HalfVectorRates();
   } else if (!__builtin_cpu_supports("avx")) {
     machine.vector_bytes = 16;
   }
