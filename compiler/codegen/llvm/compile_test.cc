@@ -289,15 +289,15 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
 // NaNs among them. No element is compared by itself.
 TEST(LlvmTest, VectorsOfF16AreCompared) {
   const ir::Function f = Parse(R"(
-      func f(A: f16[32] in, B: f16[32] in, C: i8[32, 32, 4] out, D: f16[32, 32, 3] out) {
+      func f(A: f16[32] in, B: f16[32] in, C: i8[4, 32, 32] out, D: f16[3, 32, 32] out) {
         for (i, 0, 32) {
-          vectorize (j, 0, 32) { C[i, j, 0] = select(A[i] < B[j], i8(1), i8(0)) }
-          vectorize (j, 0, 32) { C[i, j, 1] = select(A[i] <= B[j], i8(1), i8(0)) }
-          vectorize (j, 0, 32) { C[i, j, 2] = select(A[i] == B[j], i8(1), i8(0)) }
-          vectorize (j, 0, 32) { C[i, j, 3] = select(A[i] != B[j], i8(1), i8(0)) }
-          vectorize (j, 0, 32) { D[i, j, 0] = max(A[i], B[j]) }
-          vectorize (j, 0, 32) { D[i, j, 1] = min(A[i], B[j]) }
-          vectorize (j, 0, 32) { D[i, j, 2] = select(A[i] < B[j], A[i] + B[j], B[j]) }
+          vectorize (j, 0, 32) { C[0, i, j] = select(A[i] < B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[1, i, j] = select(A[i] <= B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[2, i, j] = select(A[i] == B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { C[3, i, j] = select(A[i] != B[j], i8(1), i8(0)) }
+          vectorize (j, 0, 32) { D[0, i, j] = max(A[i], B[j]) }
+          vectorize (j, 0, 32) { D[1, i, j] = min(A[i], B[j]) }
+          vectorize (j, 0, 32) { D[2, i, j] = select(A[i] < B[j], A[i] + B[j], B[j]) }
         }
       })");
   Tensor edges(Type::kF16, {32});
@@ -309,8 +309,8 @@ TEST(LlvmTest, VectorsOfF16AreCompared) {
       edges.SetValue(2 * i + sign, ir::HalfToFloat(bits));
     }
   }
-  std::deque<Tensor> tensors = {edges, edges, Tensor(Type::kI8, {32, 32, 4}),
-                                Tensor(Type::kF16, {32, 32, 3})};
+  std::deque<Tensor> tensors = {edges, edges, Tensor(Type::kI8, {4, 32, 32}),
+                                Tensor(Type::kF16, {3, 32, 32})};
   for (const char* cpu : {"", "x86-64-v3", "x86-64"})
     EXPECT_EQ(Check(f, RandomArguments(tensors), {.cpu = cpu, .wide_vectors = true}), "") << cpu;
   const ir::Function max = Parse(R"(
