@@ -706,6 +706,16 @@ TEST(PackTest, OtherColumnsArePackedInTheRun) {
   }
 }
 
+// Element (r, s) of the window at (y, x) of an image of `in` rows and columns, with `outside` around it.
+std::string ImageInWindow(int64_t stride, int64_t pad, int64_t in, const std::string& outside) {
+  const std::string y = StrCat("y * ", stride, " + r - ", pad);
+  const std::string x = StrCat("x * ", stride, " + s - ", pad);
+  const std::string image = StrCat("X[", y, ", ", x, ", c]");
+  if (pad == 0) return image;
+  return StrCat("select(0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in, ", ",
+                image, ", ", outside, ")");
+}
+
 // Depthwise convolutions: channels of the image and of the filter are multiplied lane by lane, at all edges.
 TEST(PackTest, LaneByLane) {
   for (const int64_t stride : {1, 2}) {
@@ -714,18 +724,12 @@ TEST(PackTest, LaneByLane) {
         for (const int64_t out : {1, 2, 5, 8}) {
           const int64_t in = (out - 1) * stride + 3 - 2 * pad;
           if (in < 1) continue;
-          const std::string y = StrCat("y * ", stride, " + r - ", pad);
-          const std::string x = StrCat("x * ", stride, " + s - ", pad);
-          const std::string inside =
-              StrCat("0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in);
-          const std::string image = StrCat("X[", y, ", ", x, ", c]");
           const std::string text =
               StrCat("func f(X: f32[", in, ", ", in, ", ", channels, "] in, F: f32[", channels,
                      ", 3, 3] in, Y: f32[", out, ", ", out, ", ", channels,
                      "] out) {\n  for (y, 0, ", out, ") { for (x, 0, ", out, ") { for (c, 0, ",
                      channels, ") {\n    Y[y, x, c] = 0.0\n    for (r, 0, 3) { for (s, 0, 3) {\n",
-                     "      Y[y, x, c] = Y[y, x, c] + ",
-                     pad == 0 ? image : StrCat("select(", inside, ", ", image, ", 0.0)"),
+                     "      Y[y, x, c] = Y[y, x, c] + ", ImageInWindow(stride, pad, in, "0.0"),
                      " * F[c, r, s] } } } } }\n}\n");
           EXPECT_THAT(Packed(text), HasSubstr("packed in tiles of")) << text;
           const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
@@ -755,13 +759,7 @@ TEST(PackTest, WindowsLaneByLane) {
             if (channels == 1 && stride > 1) continue;
             const int64_t in = (out - 1) * stride + 3 - 2 * pad;
             if (in < 1) continue;
-            const std::string y = StrCat("y * ", stride, " + r - ", pad);
-            const std::string x = StrCat("x * ", stride, " + s - ", pad);
-            const std::string inside =
-                StrCat("0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x, " && ", x, " < ", in);
-            const std::string image = StrCat("X[", y, ", ", x, ", c]");
-            const std::string value =
-                pad == 0 ? image : StrCat("select(", inside, ", ", image, ", f16(0.5))");
+            const std::string value = ImageInWindow(stride, pad, in, "f16(0.5)");
             const std::string e = "S[y, x, c]";
             const std::string text = absl::StrReplaceAll(
                 StrCat(
