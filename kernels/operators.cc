@@ -115,8 +115,9 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
   if (found == nullptr) {
     return absl::NotFoundError(StrCat("no operator is named '", c.op, "'; there are: ", names));
   }
-  if (found->floats_only && !ir::IsFloat(c.dtype)) {
-    return WrongType(c, "f16, bf16, f32 or f64");
+  if (found->floats_only && !ir::IsFloat(c.dtype) &&
+      !(found->takes_i8 && c.dtype == ir::Type::kI8)) {
+    return WrongType(c, found->takes_i8 ? "f16, bf16, f32, f64 or i8" : "f16, bf16, f32 or f64");
   }
   RETURN_IF_ERROR(CheckScalar(*found, c));
   const size_t shapes = c.operands.size() + 1;

@@ -1,5 +1,6 @@
 #include "kernels/reference/elementwise.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -94,6 +95,18 @@ void ReferenceUnary(UnaryOp op, const ir::Tensor& x, double parameter, ir::Tenso
       // Not by way of f64, which has no room for all 64-bit integers.
       y.SetInt(i, x.Int(i) < 0 ? 0 : x.Int(i));
     }
+  }
+}
+
+void ReferenceQuantized(UnaryOp op, const ir::Tensor& x, double scale, double out_scale,
+                        double zero, ir::Tensor& y) {
+  POLYNAO_CHECK(x.type == ir::Type::kI8 && y.type == x.type && x.shape == y.shape);
+  const int64_t count = y.element_count();
+  for (int64_t i = 0; i < count; ++i) {
+    const float scaled = static_cast<float>(x.Int(i)) * static_cast<float>(scale);
+    const auto value = static_cast<float>(Compute(op, ir::Type::kF32, scaled, 0));
+    const float result = value * static_cast<float>(out_scale) + static_cast<float>(zero);
+    y.SetInt(i, static_cast<int64_t>(std::clamp(std::nearbyint(result), -128.0F, 127.0F)));
   }
 }
 

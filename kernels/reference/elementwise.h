@@ -28,6 +28,11 @@ enum class UnaryOp {
 // f64 and rounded once. `parameter` is rounded to the type first; most operators have none.
 void ReferenceUnary(UnaryOp op, const ir::Tensor& x, double parameter, ir::Tensor& y);
 
+// y = op(x * scale) * out_scale + zero of i8, in f32 but for the function, rounded to the nearest integer, halves to
+// even, and saturated. op: kSigmoid or kTanh.
+void ReferenceQuantized(UnaryOp op, const ir::Tensor& x, double scale, double out_scale,
+                        double zero, ir::Tensor& y);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_ELEMENTWISE_H_

@@ -1,5 +1,6 @@
 #include "kernels/reference/reduce.h"
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -27,11 +28,21 @@ class Accumulator {
   }
   T Result() const {
     if (op_ == ReduceOp::kSum) return sum_;
+    if constexpr (std::is_integral_v<T>) {
+      if (op_ == ReduceOp::kMean) return static_cast<T>(RoundedMean());
+    }
     if (op_ == ReduceOp::kMean) return sum_ * static_cast<T>(1.0 / static_cast<double>(count_));
     return best_;
   }
 
  private:
+  // Of bytes, which need no saturation. Sums are of 32 bits.
+  int64_t RoundedMean() const {
+    const float factor = static_cast<float>(1.0 / static_cast<double>(count_));
+    const float mean = static_cast<float>(static_cast<int32_t>(sum_)) * factor;
+    return static_cast<int64_t>(std::nearbyint(mean));
+  }
+
   static constexpr T kGreatest = std::numeric_limits<T>::has_infinity
                                      ? std::numeric_limits<T>::infinity()
                                      : std::numeric_limits<T>::max();
@@ -50,8 +61,8 @@ void WithType(ReduceOp op, const ir::Tensor& x, const F& reduce) {
   const auto as_double = [&x](int64_t i) { return x.Float(i); };
   if (x.type == ir::Type::kF64) return reduce(Accumulator<double>(op), as_double);
   if (ir::IsFloat(x.type)) return reduce(Accumulator<float>(op), as_float);
-  POLYNAO_CHECK(op != ReduceOp::kMean);
-  if (op == ReduceOp::kSum) {
+  POLYNAO_CHECK(op != ReduceOp::kMean || x.type == ir::Type::kI8);
+  if (op == ReduceOp::kSum || op == ReduceOp::kMean) {
     return reduce(Accumulator<uint64_t>(op),
                   [&x](int64_t i) { return static_cast<uint64_t>(x.Int(i)); });
   }

@@ -33,13 +33,30 @@ struct Step {
   bool takes_low = false;
 };
 
+// Of X, an i8: 1/16, so that it stands for -8 to 8.
+constexpr double kDefaultScale = 0.0625;
+
 struct Elementwise {
   const char* name;
   const char* doc;
   std::vector<const char*> inputs;
   const char* output;
   std::vector<Step> steps;
+  // Of i8, if other: their number is the attribute `scale`, in f32.
+  std::vector<Step> steps_of_i8 = {};
+
+  const std::vector<Step>& StepsOf(const OperatorCase& k) const {
+    return k.dtype == ir::Type::kI8 && !steps_of_i8.empty() ? steps_of_i8 : steps;
+  }
 };
+
+// The attribute `scale` of functions of i8; 0 if that is no number.
+double ScaleOf(const OperatorCase& k) {
+  const auto it = k.attributes.find("scale");
+  double scale = 0;
+  if (it == k.attributes.end()) return kDefaultScale;
+  return absl::SimpleAtod(it->second, &scale) ? scale : 0;
+}
 
 // The attribute a_min of clip.
 double LowOf(const OperatorCase& k) {
@@ -52,18 +69,21 @@ double LowOf(const OperatorCase& k) {
 // The inputs, then the result of each step; the last one is the output.
 std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorCase& k,
                             double scalar) {
+  const std::vector<Step>& steps = op.StepsOf(k);
+  const bool is_scaled = &steps == &op.steps_of_i8;
   const auto constant = [&](double value) {
+    if (is_scaled) return g.context().Float(ir::Type::kF32, ScaleOf(k));
     return ir::IsFloat(k.dtype) ? g.context().Float(k.dtype, value)
                                 : g.context().Int(k.dtype, static_cast<int64_t>(value));
   };
   std::vector<Tensor> v;
   for (const char* name : op.inputs) v.push_back(g.Flatten(g.Placeholder(name, k.shape, k.dtype)));
-  for (size_t j = 0; j < op.steps.size(); ++j) {
-    const std::string name = j + 1 == op.steps.size() ? op.output : StrCat("T", j);
+  for (size_t j = 0; j < steps.size(); ++j) {
+    const std::string name = j + 1 == steps.size() ? op.output : StrCat("T", j);
     v.push_back(g.Compute(name, v[0].shape(), [&](Expr i) {
       std::vector<Expr> elements;
       for (const Tensor& t : v) elements.push_back(t(i));
-      return op.steps[j].value(elements, constant(op.steps[j].takes_low ? LowOf(k) : scalar));
+      return steps[j].value(elements, constant(steps[j].takes_low ? LowOf(k) : scalar));
     }));
   }
   return v;
@@ -183,6 +203,50 @@ constexpr char kTanh[] = "tanh";
 constexpr char kExp[] = "exp";
 constexpr char kAbs[] = "abs";
 
+// The steps of a function of i8, which stands for X times a scale: the result times 2^bits, from `zero` on.
+template <const char* kFunction, int kScale, int kZero>
+std::vector<Step> QuantizedSteps() {
+  std::vector<Step> steps = {
+      {[](Values v, Expr) { return To(ir::Type::kF32, v[0]); }},
+      {[](Values v, Expr scale) { return v[1] * scale; }},
+      {[](Values v, Expr) { return v[0].context().Call(ir::Type::kF32, kFunction, {v[2]}); }},
+      {[](Values v, Expr) { return v[3] * ir::ConstantLike(v[3], kScale); }}};
+  if (kZero != 0) {
+    steps.push_back({[](Values v, Expr) { return v[4] + ir::ConstantLike(v[4], kZero); }});
+  }
+  steps.push_back(
+      {[](Values v, Expr) { return v[0].context().Call(ir::Type::kF32, "round", {v.back()}); }});
+  steps.push_back({[](Values v, Expr) { return To(ir::Type::kI8, v.back()); }});
+  return steps;
+}
+
+// sigmoid or tanh, of i8 with the scales of results that TensorFlow Lite's specification of 8-bit quantization
+// prescribes: 1/256 from -128 on, and 1/128.
+template <UnaryOp kOp, const char* kFunction, int kScale, int kZero>
+Operator Activation(const char* name, const char* doc, double tolerance_steps) {
+  Elementwise op = {
+      name, doc, {"X"}, "Y", {{Call<kFunction>}}, QuantizedSteps<kFunction, kScale, kZero>()};
+  Operator row = MakeOperator(std::move(op), nullptr);
+  row.floats_only = row.takes_i8 = true;
+  row.tolerance_steps = tolerance_steps;
+  row.attributes = {{"scale", "0.0625", "of i8: what a step of X stands for"}};
+  row.check = [](const OperatorCase& c) {
+    const double scale = ScaleOf(c);
+    if (scale > 0 && std::isfinite(static_cast<float>(scale))) return absl::OkStatus();
+    return InvalidInput("operator ", c.op, ", attribute scale ", scale,
+                        ": expected a number above 0");
+  };
+  row.reference = [](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                     absl::Span<ir::Tensor> out) {
+    if (c.dtype == ir::Type::kI8) {
+      ReferenceQuantized(kOp, in[0], ScaleOf(c), kScale, kZero, out[0]);
+    } else {
+      ReferenceUnary(kOp, in[0], 0, out[0]);
+    }
+  };
+  return row;
+}
+
 // clip, whose lower limit is an attribute.
 Operator Clip() {
   Operator row =
@@ -247,11 +311,12 @@ std::vector<Operator> ElementwiseOperators() {
           {{[](Values v, Expr s) { return v[0] * s; }},
            {[](Values v, Expr) { return ir::Max(v[0], v[1]); }}},
           0.01)),
-      FloatsOnly(Unary<UnaryOp::kSigmoid>("sigmoid", "Y = 1 / (1 + exp(-X)); of floats",
-                                          {{Call<kSigmoid>}}),
-                 kMathSteps),
-      FloatsOnly(Unary<UnaryOp::kTanh>("tanh", "Y = tanh(X); of floats", {{Call<kTanh>}}),
-                 kMathSteps),
+      Activation<UnaryOp::kSigmoid, kSigmoid, 256, -128>(
+          "sigmoid",
+          "Y = 1 / (1 + exp(-X)); of floats, or of i8: 256 / (1 + exp(-scale * X)) - 128, rounded",
+          kMathSteps),
+      Activation<UnaryOp::kTanh, kTanh, 128, 0>(
+          "tanh", "Y = tanh(X); of floats, or of i8: 128 * tanh(scale * X), rounded", kMathSteps),
       FloatsOnly(Unary<UnaryOp::kExp>("exp", "Y = e to the power of X; of floats", {{Call<kExp>}}),
                  kMathSteps),
       FloatsOnly(Unary<UnaryOp::kAbs>("abs", "Y = X without its sign; of floats", {{Call<kAbs>}})),

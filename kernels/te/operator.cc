@@ -61,7 +61,8 @@ double ScalarOf(const Operator& op, const OperatorCase& c) {
 }
 
 double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target) {
-  if (op.tolerance_steps == 0 || target.facts().has_exact_math) return 0;
+  const bool is_exact = op.tolerance_steps == 0 || ir::IsInt(c.dtype);
+  if (is_exact || target.facts().has_exact_math) return 0;
   return op.tolerance_steps * StepAtOne(c.dtype);
 }
 

@@ -90,6 +90,8 @@ struct Operator {
   // The default of OperatorCase::scalar; absent if the operator takes none.
   std::optional<double> scalar;
   bool floats_only = false;
+  // With floats_only: besides floats i8, whose results are rounded to the nearest, halves to even.
+  bool takes_i8 = false;
   // Describes OperatorCase::shape and ::operands: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
   std::vector<std::string> shapes = {"any"};
   // Further OperatorCase::operands that a case may have.
@@ -99,7 +101,7 @@ struct Operator {
   std::function<absl::Status(const OperatorCase&)> check = {};
   // The relative error allowed on targets that compute with the processor's own math library (cpu,
   // c), in steps between neighbouring values of dtype at 1. The card and the interpreter agree with
-  // the reference bit for bit.
+  // the reference bit for bit. Integers agree everywhere.
   double tolerance_steps = 0;
   // Instead, on all targets: the difference allowed between floats, as a part of the largest
   // magnitude in the reference's output. For long sums, whose order a schedule may change.

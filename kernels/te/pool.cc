@@ -96,13 +96,9 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
       },
       names);
   if (k.has_mean()) {
-    const double factor = 1.0 / static_cast<double>(k.window * k.window);
     t.mean = g.Compute(
         narrows ? "M" : "Y", shape,
-        [&](Expr y, Expr x, Expr c) {
-          const Expr sum = t.reduced(y, x, c);
-          return sum * ir::ConstantLike(sum, factor);
-        },
+        [&](Expr y, Expr x, Expr c) { return MeanOf(t.reduced(y, x, c), k.window * k.window); },
         names);
   }
   if (narrows) {
@@ -133,7 +129,7 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
   Operator row;
   row.name = name;
   row.doc = doc;
-  row.floats_only = floats_only;
+  row.floats_only = row.takes_i8 = floats_only;
   // Windows side by side of many elements are summed in two steps on the card, so in another order.
   if (floats_only) {
     row.tolerance_of_largest = 2e-3;
@@ -264,7 +260,7 @@ std::vector<Operator> PoolOperators() {
               false),
       PoolRow("avg_pool2d",
               "Y (HO, WO, C) = the mean of each window of X (H, W, C), zeros around it counted; "
-              "of floats",
+              "of floats and i8",
               true),
       PadRow()};
 }

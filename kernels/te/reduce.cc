@@ -51,10 +51,8 @@ std::vector<Tensor> Express(te::Graph& g, const Reduction& k, const te::Shape& s
       g.Compute(k.has_mean() || narrows ? "S" : "Y", result,
                 [&](Expr o, Expr i) { return te::Body(k.reducer(), To(k.sum, x(o, r, i)), {r}); })};
   if (k.has_mean()) {
-    t.push_back(g.Compute(narrows ? "M" : "Y", result, [&](Expr o, Expr i) {
-      const Expr sum = t[0](o, i);
-      return sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(k.count));
-    }));
+    t.push_back(g.Compute(narrows ? "M" : "Y", result,
+                          [&](Expr o, Expr i) { return MeanOf(t[0](o, i), k.count); }));
   }
   if (narrows) {
     const Tensor last = t.back();
@@ -124,7 +122,7 @@ Operator ReduceRow(const char* name, const char* doc, ReduceOp op) {
   Operator row;
   row.name = name;
   row.doc = doc;
-  row.floats_only = op == ReduceOp::kMean;
+  row.floats_only = row.takes_i8 = op == ReduceOp::kMean;
   row.shapes = {"X of 1 or more dimensions"};
   row.attributes = {{"axis", "-1", "the first axis that goes; -1: the last one there is"},
                     {"axes", "1", "how many neighbouring axes go"}};
@@ -150,8 +148,8 @@ Operator ReduceRow(const char* name, const char* doc, ReduceOp op) {
 Operator GlobalAveragePool() {
   Operator row;
   row.name = "global_avg_pool";
-  row.doc = "Y (1, 1, C) = the mean of all rows and columns of X (H, W, C); of floats";
-  row.floats_only = true;
+  row.doc = "Y (1, 1, C) = the mean of all rows and columns of X (H, W, C); of floats and i8";
+  row.floats_only = row.takes_i8 = true;
   row.shapes = {"image (H, W, C)"};
   row.check = [](const OperatorCase& c) { return CheckShapes(c, {3}); };
   return MakeOperator(
@@ -163,11 +161,12 @@ Operator GlobalAveragePool() {
 }  // namespace
 
 std::vector<Operator> ReduceOperators() {
-  return {ReduceRow("reduce_sum", "Y = the sums of X along axes", ReduceOp::kSum),
-          ReduceRow("reduce_mean", "Y = the means of X along axes; of floats", ReduceOp::kMean),
-          ReduceRow("reduce_max", "Y = the largest elements of X along axes", ReduceOp::kMax),
-          ReduceRow("reduce_min", "Y = the smallest elements of X along axes", ReduceOp::kMin),
-          GlobalAveragePool()};
+  return {
+      ReduceRow("reduce_sum", "Y = the sums of X along axes", ReduceOp::kSum),
+      ReduceRow("reduce_mean", "Y = the means of X along axes; of floats and i8", ReduceOp::kMean),
+      ReduceRow("reduce_max", "Y = the largest elements of X along axes", ReduceOp::kMax),
+      ReduceRow("reduce_min", "Y = the smallest elements of X along axes", ReduceOp::kMin),
+      GlobalAveragePool()};
 }
 
 }  // namespace polynao::kernels

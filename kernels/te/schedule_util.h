@@ -21,9 +21,19 @@ namespace polynao::kernels {
 
 inline ir::Expr To(ir::Type type, ir::Expr value) { return value.context().Cast(type, value); }
 
-// The type in which operators that add up many elements of `type` compute their sums: f32 for narrower floats.
+// The type in which operators that add up many elements of `type` compute their sums: f32 for narrower floats, i32 for
+// bytes.
 inline ir::Type SumType(ir::Type type) {
+  if (type == ir::Type::kI8) return ir::Type::kI32;
   return type == ir::Type::kF16 || type == ir::Type::kBF16 ? ir::Type::kF32 : type;
+}
+
+// A mean, not yet in its type, from the sum of `count` elements: of integers in f32, rounded to the nearest.
+inline ir::Expr MeanOf(ir::Expr sum, int64_t count) {
+  const bool is_int = ir::IsInt(sum.type());
+  if (is_int) sum = To(ir::Type::kF32, sum);
+  const ir::Expr mean = sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(count));
+  return is_int ? mean.context().Call(mean.type(), "round", {mean}) : mean;
 }
 
 // ---- checks

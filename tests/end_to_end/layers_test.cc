@@ -119,6 +119,12 @@ const std::vector<Words>& ReduceCases() {
     all->push_back({"global_avg_pool", "7x7x256", kFloats});
     all->push_back({"global_avg_pool", "7x5x100", kFloats});
     all->push_back({"global_avg_pool", "1x1x1", kFloats});
+    // Means of bytes are rounded to the nearest.
+    all->push_back({"global_avg_pool", "7x7x256", {"i8"}});
+    all->push_back({"global_avg_pool", "2x1x65", {"i8"}});
+    all->push_back({"reduce_mean", "37x64", {"i8"}});
+    all->push_back({"reduce_mean", "7x49x128", {"i8"}, {"axis=1"}});
+    all->push_back({"reduce_mean", "1x5", {"i8"}, {"axis=0"}});
     return all;
   }();
   return *cases;
@@ -139,6 +145,9 @@ const std::vector<Words>& PoolCases() {
       {"avg_pool2d", "8x9x128", kFloats, {"window=3", "stride=1", "pad=1"}},
       {"avg_pool2d", "7x7x31", kFloats, {"window=7", "stride=3"}},
       {"avg_pool2d", "10x12x32", kFloats, {"window=5"}},
+      {"avg_pool2d", "16x16x64", {"i8"}},
+      {"avg_pool2d", "17x15x13", {"i8"}, {"window=3", "stride=2", "pad=1"}},
+      {"avg_pool2d", "5x5x3", {"i8"}, {"window=1"}},
       {"pad", "12x13x16", kVector},
       {"pad", "1x1x1", kVector, {"before=0", "after=3"}},
       {"pad", "9x7x64", kVector, {"before=2", "after=0", "value=-3"}},
@@ -759,7 +768,8 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
   EXPECT_THAT(Error({"reduce_sum", "scalar"}), HasSubstr("expected 1 dimension or more"));
   EXPECT_THAT(Error({"reduce_sum", "4x0"}), HasSubstr("expected extents of 1 and more"));
   EXPECT_THAT(Error({"reduce_sum", "4", {"i8"}}), HasSubstr("expected f16, bf16, f32"));
-  EXPECT_THAT(Error({"reduce_mean", "4", {"i32"}}), HasSubstr("expected f16, bf16, f32 or f64"));
+  EXPECT_THAT(Error({"reduce_mean", "4", {"i32"}}),
+              HasSubstr("expected f16, bf16, f32, f64 or i8"));
   EXPECT_THAT(Error({"max_pool2d", "4x4"}), HasSubstr("expected 3 dimensions, found 2"));
   EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"f16"}, {"pad=2"}}),
               HasSubstr("attribute pad: expected a whole number from 0 to 1, found '2'"));

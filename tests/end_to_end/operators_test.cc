@@ -69,6 +69,8 @@ const std::vector<ir::Type>& CardTypes(const kernels::Operator& op) {
   static const auto* floats = new std::vector<ir::Type>{kF16, kF32};
   static const auto* wide = new std::vector<ir::Type>{kF16, kF32, kI32};
   static const auto* all = new std::vector<ir::Type>{kF16, kF32, kI32, kI16, kI8};
+  static const auto* floats_and_bytes = new std::vector<ir::Type>{kF16, kF32, kI8};
+  if (op.takes_i8) return *floats_and_bytes;
   if (op.floats_only) return *floats;
   return op.name == "relu" ? *wide : *all;
 }
@@ -83,7 +85,8 @@ std::vector<kernels::Operator> ElementwiseOperators() {
 }
 
 // Hand-written, as library and as expert.
-bool IsInLibrary(const kernels::Operator& op) {
+bool IsInLibrary(const kernels::Operator& op, ir::Type type) {
+  if (op.takes_i8 && type == ir::Type::kI8) return false;
   for (const char* name :
        {"leaky_relu", "clip", "add_relu", "add_n", "silu", "gelu", "hard_swish"}) {
     if (op.name == name) return false;
@@ -99,7 +102,7 @@ TEST(OperatorsTest, EveryOperatorAndTypeOnTheCard) {
           const kernels::OperatorCase c = {.op = op.name, .shape = shape, .dtype = type};
           CaseSettings settings;
           settings.impl = impl;
-          if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
+          if (settings.impl != "compiled" && !IsInLibrary(op, type)) continue;
           SCOPED_TRACE(Name(c, settings));
           MustRun(c, settings);
           if (HasFailure()) return;
@@ -118,18 +121,45 @@ TEST(OperatorsTest, TypesThatTheCardLacksSaySo) {
         const kernels::OperatorCase c = {.op = op.name, .shape = {64}, .dtype = type};
         CaseSettings settings;
         settings.impl = impl;
-        if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
+        if (settings.impl != "compiled" && !IsInLibrary(op, type)) continue;
         SCOPED_TRACE(Name(c, settings));
         if (op.name == "relu" && settings.impl == "compiled" && ir::IsInt(type)) {
           MustRun(c, settings);  // `maxs` computes it.
           continue;
         }
-        EXPECT_THAT(std::string(RunCase(c, settings).status().message()),
-                    AnyOf(HasSubstr("the card has no instruction"),
-                          HasSubstr("expected f16, bf16, f32 or f64")));
+        EXPECT_THAT(
+            std::string(RunCase(c, settings).status().message()),
+            AnyOf(HasSubstr("the card has no instruction"), HasSubstr("expected f16, bf16, f32")));
       }
     }
   }
+}
+
+// Functions of i8 are exact, of all 256 values, at scales that reach the whole range and that reach little of it.
+TEST(OperatorsTest, FunctionsOfBytes) {
+  for (const char* op : {"sigmoid", "tanh"}) {
+    for (const char* scale : {"0.0625", "0.001", "0.37", "7", "1e30"}) {
+      for (const char* target : {"diannao", "cpu", "c", "interp"}) {
+        kernels::OperatorCase c = {.op = op, .shape = {40, 256}, .dtype = ir::Type::kI8};
+        c.attributes["scale"] = scale;
+        CaseSettings settings;
+        settings.target = target;
+        SCOPED_TRACE(Name(c, settings) + " " + scale);
+        MustRun(c, settings);
+        if (HasFailure()) return;
+      }
+    }
+  }
+  // One value by hand: sigmoid(16 / 16) is 0.7311, 187.2 steps of 1/256.
+  const absl::StatusOr<const kernels::Operator*> sigmoid =
+      kernels::FindOperator({.op = "sigmoid", .shape = {3}, .dtype = ir::Type::kI8});
+  ASSERT_TRUE(sigmoid.ok());
+  ir::Tensor x(ir::Type::kI8, {3}), y(ir::Type::kI8, {3});
+  x.SetInt(0, 16), x.SetInt(1, 127), x.SetInt(2, -128);
+  (*sigmoid)->reference({.op = "sigmoid", .shape = {3}, .dtype = ir::Type::kI8}, {x}, {&y, 1});
+  EXPECT_EQ(y.Int(0), 59);
+  EXPECT_EQ(y.Int(1), 127);
+  EXPECT_EQ(y.Int(2), -128);
 }
 
 // Of each operator that takes a number: others than its default, on all targets.
@@ -145,7 +175,7 @@ TEST(OperatorsTest, Scalars) {
               .op = op.name, .shape = {67}, .dtype = type, .scalar = scalar};
           CaseSettings settings;
           if (std::string_view(target) == "library" || std::string_view(target) == "expert") {
-            if (!IsInLibrary(op)) continue;
+            if (!IsInLibrary(op, type)) continue;
             settings.impl = target;
           } else {
             settings.target = target;
@@ -215,8 +245,8 @@ TEST(OperatorsTest, ProcessorTargets) {
   int turn = 0;
   for (const kernels::Operator& op : ElementwiseOperators()) {
     for (const ir::Type type : {ir::Type::kF16, ir::Type::kBF16, ir::Type::kF32, ir::Type::kF64,
-                                ir::Type::kI32, ir::Type::kU8}) {
-      if (op.floats_only && !ir::IsFloat(type)) continue;
+                                ir::Type::kI32, ir::Type::kU8, ir::Type::kI8}) {
+      if (op.floats_only && !ir::IsFloat(type) && !(op.takes_i8 && type == ir::Type::kI8)) continue;
       for (const std::vector<int64_t>& shape : ShapesOf(type)) {
         ++turn;
         for (const std::string target : {"cpu", "interp"}) {
@@ -294,7 +324,8 @@ TEST(OperatorsTest, RandomCases) {
     settings.seed = random();
     settings.config = std::array{"mlu270", "mlu290", "mlu370", "unit"}[pick(0, 3)];
     settings.impl = "compiled";
-    if (IsInLibrary(op) && pick(0, 3) == 0) settings.impl = pick(0, 1) == 0 ? "library" : "expert";
+    if (IsInLibrary(op, c.dtype) && pick(0, 3) == 0)
+      settings.impl = pick(0, 1) == 0 ? "library" : "expert";
     settings.overrides = {StrCat("core.nmem_kib=", pick(1, 8) * 16),
                           StrCat("card.clusters=", pick(1, 4)),
                           StrCat("cluster.cores=", pick(1, 4))};
