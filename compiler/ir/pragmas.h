@@ -38,13 +38,15 @@ namespace polynao::pragma {
     "No iteration of the loop inside stores to an element that it or an earlier one has used, "   \
     "guards left aside; elements are used `ahead` iterations after they are stored, or later.",   \
     "compiler/te/lower.cc",                                                                       \
-    "compiler/passes/preprocess_facts.cc compiler/passes/pipeline.cc")                            \
+    "compiler/passes/preprocess_facts.cc compiler/passes/pipeline.cc "                            \
+    "compiler/passes/copy_elision.cc")                                                            \
   X(kDoubleBuffer, "double_buffer", "copies: i64 (default 2)",                                    \
     "an allocation",                                                                              \
     "The buffer may get several copies, so that an iteration can load while another computes.",   \
     "compiler/te/lower.cc",                                                                       \
     "compiler/passes/pipeline.cc compiler/passes/pipeline_body.cc "                              \
-    "compiler/passes/pipeline_emit.cc compiler/passes/turns.cc")                                      \
+    "compiler/passes/pipeline_emit.cc compiler/passes/turns.cc "                                  \
+    "compiler/passes/copy_elision.cc")                                                            \
   X(kNoPartition, "no_partition", "",                                                             \
     "any statement",                                                                              \
     "Its bounds and conditions are evaluated at run time: no loop is split along them.",          \

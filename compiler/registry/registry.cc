@@ -14,6 +14,7 @@
 #include "compiler/passes/check_externs.h"
 #include "compiler/passes/check_pragmas.h"
 #include "compiler/passes/cluster_regions.h"
+#include "compiler/passes/copy_elision.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
@@ -39,11 +40,13 @@ using ir::Function;
 
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      SimplifyPass(),      NormalizePass(),  LicmPass(),          HoistIfPass(),
-      CsePass(),           PreprocessPass(), LoopPartitionPass(), BindParallelPass(),
-      ThreadRegionsPass(), FlattenPass(),    TensorizePass(),     ClusterRegionsPass(),
-      PipelinePass(),      StoragePass(),    SyncPass(),          JoinIfsPass(),
-      PromotePass(),       SchedulePass(),
+      SimplifyPass(),       NormalizePass(),    LicmPass(),
+      HoistIfPass(),        CsePass(),          PreprocessPass(),
+      LoopPartitionPass(),  BindParallelPass(), ThreadRegionsPass(),
+      FlattenPass(),        CopyElisionPass(),  TensorizePass(),
+      ClusterRegionsPass(), PipelinePass(),     StoragePass(),
+      SyncPass(),           JoinIfsPass(),      PromotePass(),
+      SchedulePass(),
   };
   return *passes;
 }

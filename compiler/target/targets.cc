@@ -17,7 +17,9 @@ constexpr std::string_view kCardPipeline =
     "loop_partition,"
     // The pieces' indices and extents become constants ...
     "simplify,flatten,simplify,"
-    // ... which the patterns need. The pipeline sees queues only when there are instructions,
+    // ... by which copies are seen to move nothing ...
+    "copy_elision,"
+    // ... and which the patterns need. The pipeline sees queues only when there are instructions,
     // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
     // last comes the order between queues, which depends on the buffers that share bytes.
     "tensorize,cluster_regions,pipeline,storage,sync,"

@@ -13,9 +13,9 @@ enum class ReduceOp { kSum, kMean, kMax, kMin };
 
 // y[o, i] = the sum, mean, largest or smallest of x[o, 0, i] ... x[o, count - 1, i]; both of one type.
 // Sums of f16 and bf16 are made in f32, others in their type, in the order of the elements; integers
-// wrap. The mean is the sum times 1 / count, rounded to the sum's type, of floats; of i8 the sum of 32 bits, as f32,
-// times 1 / count, rounded to the nearest integer, halves to even. Results are rounded to the type once. Largest and smallest skip NaNs and are an infinity (-inf, inf) where all elements are
-// NaN. count >= 1.
+// wrap. The mean is the sum times 1 / count, rounded to the sum's type, of floats; of i8 the sum of 32 bits,
+// as f32, times 1 / count, rounded to the nearest integer, halves to even. Results are rounded to the type
+// once. Largest and smallest skip NaNs and are an infinity (-inf, inf) where all elements are NaN. count >= 1.
 void ReferenceReduce(ReduceOp op, int64_t outer, int64_t count, int64_t inner, const ir::Tensor& x,
                      ir::Tensor& y);
 

@@ -127,6 +127,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     if (ReadsBackwards(i)) layout_.needs.nmem = kTooMuch;
     if (at(i).is_inlined) return;
     if (at(i).turn) return CountTurned(i);
+    if (MovesNothing(i)) return;
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
     double cycles =
@@ -158,6 +159,42 @@ class VectorGroup::Counter : public VectorGroup::Places {
       cycles += group_.instructions_->CopyCycles(node.type, ElementCount(box) / length, length);
     }
     Count(i, Times(i) * cycles / static_cast<double>(Sharers(i)));
+  }
+
+  // A copy of all that is on chip of its operand, each element to the place that it has (passes/copy_elision.h): along
+  // each axis both go on by as many elements. `axis / 12` and `axis % 12` are rows of 12, one behind the other.
+  bool MovesNothing(size_t i) {
+    const VectorNode& node = list_[i];
+    const size_t from = node.operands[0].node;
+    const bool is_result_of_many = i == group_.nodes_.result.node && !HasOneTile(t_);
+    if (node.pads() || at(i).is_direct || is_result_of_many) return false;
+    if (list_[from].kind == Kind::kInput ? !at(from).is_loaded : at(from).is_inlined) return false;
+    const Shape &box = at(i).box, &all = at(from).box;
+    if (ElementCount(box) != ElementCount(all)) return false;
+    const std::vector<Index>& indices = group_.indices_[i];
+    std::vector<int64_t> steps(box.size());  // in the operand
+    int64_t size = 1;
+    for (size_t d = all.size(); d-- > 0; size *= all[d]) {
+      const Index& index = indices[d];
+      if (index.wraps >= 0) {
+        const bool is_whole = d > 0 && indices[d - 1].divides == index.wraps &&
+                              indices[d - 1].parts == index.parts && all[d] == index.parts;
+        if (!is_whole) return false;
+        steps[index.wraps] += size;
+      } else if (index.divides >= 0) {
+        const bool is_whole = d + 1 < all.size() && indices[d + 1].wraps == index.divides;
+        if (!is_whole) return false;
+      } else if (index.is_linear) {
+        for (size_t a = 0; a < box.size(); ++a) steps[a] += index.coefficients[a] * size;
+      } else {
+        return false;
+      }
+    }
+    size = 1;
+    for (size_t a = box.size(); a-- > 0; size *= box[a]) {
+      if (box[a] > 1 && steps[a] != size) return false;
+    }
+    return true;
   }
 
   void CountTurned(size_t i) {

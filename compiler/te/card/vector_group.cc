@@ -77,6 +77,14 @@ void VectorGroup::ReadIndices() {
         index.uses.push_back(ir::UsesVar(e, axis));
       }
       index.bends.resize(node.axes.size());
+      if (e.Is(ir::ExprKind::kDiv) || e.Is(ir::ExprKind::kMod)) {
+        const auto axis = std::find(node.axes.begin(), node.axes.end(), e.operand(0));
+        if (axis != node.axes.end() && e.operand(1).Is(ir::ExprKind::kIntImm)) {
+          (e.Is(ir::ExprKind::kDiv) ? index.divides : index.wraps) =
+              static_cast<int>(axis - node.axes.begin());
+          index.parts = e.operand(1).int_value();
+        }
+      }
       for (const arith::LinearForm::Term& term : form.terms()) {
         const bool is_axis =
             std::find(node.axes.begin(), node.axes.end(), term.atom) != node.axes.end();

@@ -202,6 +202,9 @@ class VectorGroup {
     std::vector<int64_t> coefficients;
     std::vector<bool> uses;   // each axis
     std::vector<bool> bends;  // each axis other than by a coefficient
+    // Of `axis / parts` and `axis % parts`: which axis; -1: it is neither.
+    int divides = -1, wraps = -1;
+    int64_t parts = 0;
   };
   std::vector<std::vector<Index>> indices_;          // of each node
   std::map<size_t, const isa::Instruction*> turns_;  // FindTurns: by copy
