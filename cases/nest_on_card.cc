@@ -121,10 +121,12 @@ absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Ta
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const std::string& config,
-                                          const std::vector<std::string>& overrides) {
+                                          const std::vector<std::string>& overrides,
+                                          const isa::InstructionSet* instructions) {
   ASSIGN_OR_RETURN(isa::Machine loaded, LoadMachine(config, overrides));
   auto machine = std::make_unique<isa::Machine>(std::move(loaded));
-  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", machine.get()));
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", machine.get()));
+  if (instructions != nullptr) target.instructions = instructions;
   ASSIGN_OR_RETURN(NestOnCard nest, CompileForCard(function, arguments, target));
   nest.machine = std::move(machine);
   return nest;
@@ -134,6 +136,7 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const Target& target) {
   NestOnCard nest;
+  nest.instructions = target.instructions;
   ASSIGN_OR_RETURN(nest.function, ir::FixScalars(function, arguments));
   const Clock::time_point start = Clock::now();
   if (IsPlainNest(nest.function)) {
@@ -156,8 +159,8 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
 }
 
 absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
-                                              absl::Span<const ir::Argument> arguments) {
-  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", nest.machine.get()));
+                                              absl::Span<const ir::Argument> arguments,
+                                              const simulator::RunOptions& options) {
   std::vector<simulator::Argument> own;
   std::vector<std::pair<ir::Tensor*, std::vector<int64_t>>> shapes;
   for (const ir::Argument& argument : arguments) {
@@ -166,10 +169,8 @@ absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
     argument.tensor->shape = nest.program.params[own.size()].shape;
     own.push_back(simulator::Argument::Of(argument.tensor));
   }
-  simulator::RunOptions options;
-  options.machine = nest.machine.get();
   absl::StatusOr<simulator::RunResult> result =
-      simulator::Run(*target.instructions, nest.program, own, options);
+      simulator::Run(*nest.instructions, nest.program, own, options);
   for (auto& [tensor, shape] : shapes) tensor->shape = shape;
   return result;
 }

@@ -12,6 +12,7 @@
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
+#include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "isa/program.h"
 #include "simulator/simulator.h"
@@ -28,7 +29,8 @@ struct NestSchedule {
 
 struct NestOnCard {
   std::unique_ptr<isa::Machine> machine;
-  ir::Function function;  // after the passes
+  const isa::InstructionSet* instructions = nullptr;  // of the target
+  ir::Function function;                              // after the passes
   isa::Program program;
   double schedule_ms = 0, compile_ms = 0;
   // NestSchedule's, and how many stores the scalar unit executes.
@@ -49,21 +51,24 @@ bool IsPlainNest(const ir::Function& function);
 // form stays as it is, for one core's scalar unit, and a note says why. `target` is an accelerator.
 absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Target& target);
 
-// Compiles a function for the card of a machine file, its scalar parameters having the values of `arguments`, one for
-// each parameter. A function that says itself what the cores do stays as it is, others go through ScheduleNest.
+// Compiles a function for the card of a machine file and its instructions (null: the built-in table), its scalar
+// parameters having the values of `arguments`, one for each parameter. A function that says itself what the cores do
+// stays as it is, others go through ScheduleNest.
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const std::string& config,
-                                          const std::vector<std::string>& overrides);
+                                          const std::vector<std::string>& overrides,
+                                          const isa::InstructionSet* instructions = nullptr);
 
 // The same for `target`, an accelerator, which has the machine and the instructions; NestOnCard::machine is null.
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const Target& target);
 
-// Simulates it; the tensors among `arguments` hold what it has stored.
+// Simulates it as `options` say; the tensors among `arguments` hold what it has stored.
 absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
-                                              absl::Span<const ir::Argument> arguments);
+                                              absl::Span<const ir::Argument> arguments,
+                                              const simulator::RunOptions& options);
 
 }  // namespace polynao::cases
 

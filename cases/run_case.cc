@@ -9,6 +9,7 @@
 #include "base/median.h"
 #include "base/status.h"
 #include "cases/build.h"
+#include "cases/card_run.h"
 #include "cases/machines.h"
 #include "compiler/codegen/back_ends.h"
 #include "compiler/ir/argument.h"
@@ -18,11 +19,6 @@
 #include "compiler/target/target.h"
 #include "isa/bound.h"
 #include "nlohmann/json.hpp"
-#include "simulator/dram/bound.h"
-#include "simulator/dram/preset.h"
-#include "simulator/energy/energy_json.h"
-#include "simulator/energy/table.h"
-#include "simulator/page/run_json.h"
 
 namespace polynao::cases {
 namespace {
@@ -150,18 +146,13 @@ absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t 
   ASSIGN_OR_RETURN(report.simulated,
                    simulator::Run(*target.instructions, built.program, arguments, options));
   report.simulate_ms = MillisecondsSince(start);
-  ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(machine, work));
-  report.bound_cycles = bound.cycles, report.bound_by = bound.by;
-  if (machine.has_dram()) {
-    int64_t written = 0;
-    for (size_t i = inputs; i < tensors.size(); ++i) {
-      written += tensors[i].element_count() * ir::ByteSize(tensors[i].type);
-    }
-    ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
-    report.dram_bound_cycles = simulator::DramBoundCycles(timing, machine.Get("card.clock_mhz"),
-                                                          machine.Get("gmem.channels"),
-                                                          work.gmem_bytes - written, written);
+  int64_t written = 0;
+  for (size_t i = inputs; i < tensors.size(); ++i) {
+    written += tensors[i].element_count() * ir::ByteSize(tensors[i].type);
   }
+  ASSIGN_OR_RETURN(const CardBounds bounds, CardBoundsOf(machine, work, written));
+  report.bound_cycles = bounds.cycles, report.bound_by = bounds.by;
+  report.dram_bound_cycles = bounds.dram_cycles;
   report.machine = machine;
   return absl::OkStatus();
 }
@@ -213,31 +204,9 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["simulate_ms"] = simulate_ms;
   }
   if (simulated) {
-    json["cycles"] = simulated->cycles;
-    json["time_ns"] = static_cast<double>(simulated->cycles) / machine->clock_ghz();
-    json["launch_cycles"] = simulated->launch_cycles;
-    json["bound_cycles"] = bound_cycles;
-    json["bound_by"] = bound_by;
-    if (machine->has_dram()) json["dram_bound_cycles"] = dram_bound_cycles;
-    json["efficiency"] = efficiency();
-    nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
-    for (int from = 0; from < isa::kSpaceCount; ++from) {
-      for (int to = 0; to < isa::kSpaceCount; ++to) {
-        if (const int64_t count = simulated->path_bytes[from][to]) {
-          bytes[StrCat(isa::SpaceName(static_cast<isa::Space>(from)), "_",
-                       isa::SpaceName(static_cast<isa::Space>(to)))] = count;
-        }
-      }
-    }
-    bytes["gmem_moved"] = simulated->gmem_read_moved + simulated->gmem_written_moved;
-    json["bytes"] = bytes;
-    json["instructions"] = simulated->instruction_count();
-    json["simulate_ms"] = simulate_ms;
-    simulator::AddRun(*simulated, *machine, json);
-    json["config"] = machine->name;
-    json["machine"] = machine->parameters();
-    for (const auto& [name, text] : machine->texts()) json["machine"][name] = text;
-    if (energy) simulator::AddEnergy(*energy, json);
+    AddCardRun(*simulated, *machine,
+               {.cycles = bound_cycles, .by = bound_by, .dram_cycles = dram_bound_cycles},
+               simulate_ms, energy, json);
   }
   return json;
 }
@@ -252,11 +221,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
   if (settings.instructions != nullptr) target.instructions = settings.instructions.get();
   RETURN_IF_ERROR(CheckCardSettings(settings));
-  std::optional<simulator::EnergyTable> energy_table;
-  if (!settings.energy.empty()) {
-    ASSIGN_OR_RETURN(energy_table,
-                     simulator::LoadEnergyTable(settings.energy, machine.GetText("gmem.dram")));
-  }
+  ASSIGN_OR_RETURN(const auto energy_table, EnergyTableOf(machine, settings.energy));
 
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
   RETURN_IF_ERROR(CheckSize(specs, settings.target, machine));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/elapsed.h"
 #include "base/status.h"
 #include "base/stop_message.h"
 #include "base/text.h"
@@ -29,6 +30,7 @@
 #include "compiler/target/target.h"
 #include "isa/bound.h"
 #include "nlohmann/json.hpp"
+#include "simulator/energy/energy_json.h"
 
 namespace polynao::cases {
 namespace {
@@ -211,23 +213,39 @@ nlohmann::ordered_json TimesJson(const std::optional<RunTimes>& times) {
 absl::Status RunOnCard(const ir::Function& function, ir::RandomArguments& arguments,
                        NestReport& report, bool& reassociates) {
   const NestSettings& settings = report.settings;
-  ASSIGN_OR_RETURN(const NestOnCard nest, CompileForCard(function, arguments.arguments(),
-                                                         settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(const NestOnCard nest,
+                   CompileForCard(function, arguments.arguments(), settings.config,
+                                  settings.overrides, settings.instructions.get()));
   report.schedule_ms = nest.schedule_ms;
   report.compile_ms = nest.compile_ms;
   report.notes = nest.notes;
   reassociates = nest.reassociates;
-  ASSIGN_OR_RETURN(const simulator::RunResult run, Simulate(nest, arguments.arguments()));
-  report.cycles = run.cycles;
+  ASSIGN_OR_RETURN(const auto energy_table, EnergyTableOf(*nest.machine, settings.energy));
+  const Clock::time_point start = Clock::now();
+  ASSIGN_OR_RETURN(report.simulated, Simulate(nest, arguments.arguments(),
+                                              {.machine = nest.machine.get(),
+                                               .check_hazards = settings.check_hazards,
+                                               .trace = settings.trace,
+                                               .profile = settings.profile}));
+  report.cycles = report.simulated->cycles;
+  report.simulate_ms = MillisecondsSince(start);
   isa::Work work;
+  int64_t written = 0;
   for (size_t i = 0; i < function.params.size(); ++i) {
     const ir::Param& param = function.params[i];
     if (!param.buffer) continue;
     const ir::Tensor& tensor = *arguments.arguments()[i].tensor;
-    work.gmem_bytes += tensor.element_count() * ir::ByteSize(tensor.type);
+    const int64_t bytes = tensor.element_count() * ir::ByteSize(tensor.type);
+    work.gmem_bytes += bytes;
+    if (param.access == ir::Access::kOut) written += bytes;
   }
-  ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(*nest.machine, work));
-  report.bound_cycles = bound.cycles;
+  ASSIGN_OR_RETURN(report.bounds, CardBoundsOf(*nest.machine, work, written));
+  if (energy_table) {
+    ASSIGN_OR_RETURN(report.energy,
+                     simulator::EnergyOf(*report.simulated, *nest.machine, *energy_table));
+  }
+  report.bound_cycles = report.bounds.cycles;
+  report.machine = *nest.machine;
   return absl::OkStatus();
 }
 
@@ -289,12 +307,8 @@ nlohmann::ordered_json NestReport::ToJson() const {
   json["difference"] = difference;
   json["schedule_ms"] = schedule_ms;
   json["compile_ms"] = compile_ms;
-  if (cycles) {
-    json["cycles"] = *cycles;
-    json["bound_cycles"] = *bound_cycles;
-    json["config"] = settings.config;
-  }
   json["time_ns"] = nullptr;
+  if (simulated) AddCardRun(*simulated, *machine, bounds, simulate_ms, energy, json);
   if (times) json["time_ns"] = times->median_ns;
   json["times"] = TimesJson(times);
   json["unscheduled_times"] = TimesJson(unscheduled_times);
@@ -342,6 +356,7 @@ std::string NestReport::ToText() const {
     StrAppend(&text, "\n");
   }
   for (const std::string& note : notes) StrAppend(&text, "  ", note, "\n");
+  if (energy) text += simulator::EnergyText(*energy);
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,12 +13,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cases/card_run.h"
 #include "cases/executable.h"
 #include "cases/nest_on_card.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
+#include "isa/instruction_set.h"
+#include "isa/machine.h"
 #include "nlohmann/json_fwd.hpp"
+#include "simulator/energy/energy.h"
+#include "simulator/report.h"
+#include "simulator/simulator.h"
 
 namespace polynao::cases {
 
@@ -26,6 +33,13 @@ struct NestSettings {
   // Of target diannao: the machine.
   std::string config = "mlu270";
   std::vector<std::string> overrides = {};
+  // Its instructions, null: the built-in table; what its simulation records and checks (CaseSettings has the same); an
+  // energy table (simulator/energy/table.h) or "".
+  std::shared_ptr<const isa::InstructionSet> instructions = nullptr;
+  simulator::TraceOptions trace = {};
+  bool profile = false;
+  bool check_hazards = true;
+  std::string energy = {};
   std::string schedule = "auto";       // ScheduleFunction (schedule.h)
   std::vector<std::string> arguments;  // of all scalar parameters: "n=1000", "alpha=0.5"
   // Elements of tensors: "uniform" (uniform_tensor.h), or "exact", "finite", "all" (ir::Values).
@@ -50,6 +64,12 @@ struct NestReport {
   std::optional<RunTimes> times;
   // On the card: cycles, and those that GMEM needs at least to move each tensor once.
   std::optional<int64_t> cycles, bound_cycles;
+  // The run itself, and DRAM's bound besides.
+  std::optional<isa::Machine> machine;
+  std::optional<simulator::RunResult> simulated;
+  CardBounds bounds;
+  double simulate_ms = 0;
+  std::optional<simulator::EnergyReport> energy;  // if a table was asked for
   // The values were compared with this: "the interpreter", "checked code on cpu". Empty if with nothing; then there is
   // a reason, "since ...".
   std::string compared_with;

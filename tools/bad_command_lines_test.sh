@@ -273,7 +273,10 @@ expected one --schedule | compile f.nir --schedule=auto --schedule=none --arg n=
 expected --axis, or --instructions with two tables or more | sweep add --shape=4 --out=out
 expected --axis, or --instructions with two tables or more | sweep add --shape=4 --instructions=p.nasm --out=out
 --instructions is of the card: expected --target=diannao, found --target=cpu | run add --shape=4 --target=cpu --instructions=f.nir
---instructions is not for a function | run f.nir --arg n=4 --instructions=f.nir
+--instructions is of the card: expected --target=diannao, found --target=cpu | run f.nir --arg n=4 --instructions=f.nir
+--trace is of a simulated card | run f.nir --arg n=4 --trace=t.json
+--report is of a simulated card | run harris --shape=8x8 --report=r.html
+--no-hazards is of a simulated card | run f.nir --arg n=4 --no-hazards
 --instructions is not for a function on cpu | opt f.nir --target=cpu --instructions=f.nir
 --dtype is not for a suite | sweep resnet50 --dtype=f16 --axis gmem.channels=2 --out=out
 --untuned is not for an operator | sweep add --shape=4 --untuned --axis gmem.channels=2 --out=out

@@ -528,6 +528,26 @@ pictures() {
 }
 expect "run writes a trace and a picture" pass "" pictures
 
+nest_pictures() {
+  printf 'func f(A: f16[300] in, B: f16[300] in, C: f16[300] out) {
+    for (i, 0, 300) { C[i] = A[i] * A[i] + B[i] } }' >"$work/nest.nir"
+  "$nao" run "$work/nest.nir" --target=diannao --trace="$work/n.json" --timeline="$work/n.svg" \
+    --report="$work/n.html" --energy=28nm >"$work/nest.txt" &&
+    grep -q traceEvents "$work/n.json" && grep -q '<svg' "$work/n.svg" &&
+    grep -q '"energy_pj"' "$work/n.html" && grep -q 'leakage' "$work/nest.txt"
+}
+expect "run of a nest on the card writes the same" pass "" nest_pictures
+# A row of the table serves a nest of anybody's.
+nest_instructions() {
+  "$nao" run "$work/nest.nir" --target=diannao --instructions=tests/data/fma.nir --trace="$work/n.json" \
+    >"$work/nest.txt" && grep -q 'fma.f16' "$work/n.json" && grep -q 'values agree' "$work/nest.txt"
+}
+expect "run of a nest takes an instruction of one's own" pass "" nest_instructions
+expect "pictures are of the card" fail "--timeline is of a simulated card: expected --target=diannao, found --target=cpu" \
+  "$nao" run "$work/nest.nir" --timeline="$work/n.svg"
+expect "energy tables have names" fail "no energy table is named 'bogus'" \
+  "$nao" run "$work/nest.nir" --target=diannao --energy=bogus
+
 bench_files() {
   "$nao" bench tensorize48 --filter=add/127x27x27 --jobs=1 --json="$work/b.json" --html="$work/b.html" \
     >"$work/b.txt" 2>"$work/b.err" && [[ ! -s $work/b.err ]] &&

@@ -51,6 +51,13 @@ absl::StatusOr<bool> RunFile(RunFlags& flags);                                  
 
 // Prints what they all found, as the flags say.
 bool Print(const cases::NestReport& report, const RunFlags& flags);  // run_nest.cc
+// The same, behind the trace, pictures and page that the flags ask for of a run on the card.
+absl::StatusOr<bool> WriteAndPrint(const cases::NestReport& report,
+                                   const RunFlags& flags);  // run_nest.cc
+absl::Status WritePictures(const RunFlags& flags, const simulator::RunResult& run);
+// The machine, its instructions, and what is recorded. Errors: what is of the card for another target; files that
+// cannot be written.
+absl::Status ReadCardFlags(const RunFlags& flags, cases::NestSettings& nest);  // run_nest.cc
 // --threads is of the CPU target alone.
 absl::Status CheckThreads(const RunFlags& flags);  // run_nest.cc
 

@@ -17,7 +17,6 @@
 #include "simulator/energy/energy_json.h"
 #include "simulator/page/report_page.h"
 #include "simulator/timeline.h"
-#include "simulator/trace.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/run.h"
@@ -59,17 +58,6 @@ void PrintReport(const cases::CaseReport& report) {
   } else if (report.time_ns) {
     std::printf("  time %.0f ns, compiled in %.2f ms\n", *report.time_ns, report.compile_ms);
   }
-}
-
-absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report) {
-  if (!flags.trace.empty()) {
-    RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
-  }
-  if (!flags.timeline.empty()) {
-    RETURN_IF_ERROR(
-        WriteFile(flags.timeline, simulator::TimelineFile(*report.simulated, flags.timeline)));
-  }
-  return absl::OkStatus();
 }
 
 std::string PageTitle(const RunFlags& flags, const cases::CaseReport& report) {
@@ -161,7 +149,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
       }
     }
     ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(chosen, flags.settings));
-    RETURN_IF_ERROR(WriteTraces(flags, report));
+    if (report.simulated) RETURN_IF_ERROR(WritePictures(flags, *report.simulated));
     RETURN_IF_ERROR(SaveSchedule(flags.save_schedule, chosen, machine));
     functions.push_back(report.ToJson());
     if (explanation) {

@@ -13,6 +13,7 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& fl
       command_line::CheckRead(*flags.command, pipeline.name, "a pipeline",
                               "--shape --image --out --target --config --set --schedule --threads "
                               "--contract --reassociate --reciprocal "
+                              "--instructions --trace --timeline --report --energy --no-hazards "
                               "--seed --no-check --json"));
   RETURN_IF_ERROR(CheckThreads(flags));
   RETURN_IF_ERROR(command_line::CheckWritable("--out", flags.out));
@@ -23,12 +24,11 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& fl
   cases::PipelineSettings settings{
       .shape = flags.text.shape, .image = flags.image, .out = flags.out, .nest = flags.nest};
   settings.nest.schedule = !flags.text.schedule.empty() ? flags.text.schedule[0] : "fuse";
-  settings.nest.config = flags.settings.config;
-  settings.nest.overrides = flags.settings.overrides;
+  RETURN_IF_ERROR(ReadCardFlags(flags, settings.nest));
   settings.nest.check_values = !flags.no_check;
   settings.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const cases::NestReport report, cases::RunPipeline(pipeline, settings));
-  return Print(report, flags);
+  return WriteAndPrint(report, flags);
 }
 
 }  // namespace polynao::driver
