@@ -343,6 +343,14 @@ TEST(SyncTest, ABarrierInANest) {
   // A copy would hold the barrier up; not all cores would get there; nothing to gain.
   EXPECT_THAT(nest("2", "memcpy.f16.nmem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)"),
               HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
+  // But for one that such computation needs. One that it does not need stays behind with all that follows.
+  constexpr char kLoad[] = "memcpy.f16.nmem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)";
+  EXPECT_THAT(
+      nest("2", StrCat(kLoad, " relu.f16(&T[0], &T[0], 64)")),
+      HasSubstr("relu.f16(&T[0], &T[0], 64)\n          barrier.cluster()\n          memcpy"));
+  EXPECT_THAT(
+      nest("2", StrCat(kFill, " memcpy.f16.nmem.gmem.async(&T[64], &B[0], 64, 1, 0, 0) ", kFill)),
+      HasSubstr("64)\n          barrier.cluster()\n          memcpy.f16.nmem.gmem"));
   EXPECT_THAT(nest("1", kFill), HasSubstr("barrier.cluster()\n      thread (tid, 1)"));
   EXPECT_THAT(nest("2", ""), HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
 }
