@@ -20,8 +20,17 @@ std::optional<size_t> BarrierInside(Stmt nest, const SyncState& state, Footprint
   Stmt body = nest.body();
   while (body.Is(StmtKind::kAllocate) || body.Is(StmtKind::kPragma)) body = body.body();
   if (!body.Is(StmtKind::kSeq)) return std::nullopt;
+  // What SMEM and GMEM hold behind the nest is ordered by a barrier in front of all that accesses them, but for inputs.
   const auto is_free = [&](Stmt child) {
-    return !NeedsBarrier(footprints.Below(child, Footprints::IsShared), false, state, footprints);
+    const Accesses shared = footprints.Below(child, Footprints::IsShared);
+    const auto is_smem = [](int64_t m) {
+      return Footprints::IsShared(m) && !Footprints::IsGmem(m);
+    };
+    const bool reads_gmem =
+        shared.In(is_smem).IsEmpty() && shared.writes == ByteSet() &&
+        std::none_of(shared.variable.begin(), shared.variable.end(),
+                     [](const VariableBytes* bytes) { return bytes->is_write; });
+    return reads_gmem && !NeedsBarrier(shared, false, state, footprints);
   };
   // What instructions of the queue for computation, or of others, access.
   const auto accesses_of = [&](Stmt child, bool is_computation) {
