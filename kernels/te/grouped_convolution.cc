@@ -66,15 +66,17 @@ SliceNeeds NeedsOf(const GroupedConv& k, const Sharing& plan, const Slices& t,
   const int64_t lanes = RoundUp(t.out, isa::kTensorLanes);
   const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
   SliceNeeds needs;
-  needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + (gathers ? OnChipBytes(pixels * lanes, k.sum)
-                                                             : k.NmemBytes(pixels * lanes, lanes));
+  const bool is_part = plan.CoreSlices(t) > 1;
+  needs.nmem_bytes =
+      (is_part ? OnChipBytes(in * t.in, k.in) : 0) +
+      (gathers ? OnChipBytes(pixels * lanes, k.sum) : k.NmemBytes(pixels * lanes, lanes));
   needs.tensor = static_cast<double>(t.parts(k)) *
                  (get("tensor.start") + static_cast<double>(pixels * t.WmemBytes(k) / bytes) /
                                             get(StrCat("tensor.macs_", ir::TypeName(k.in))));
   const auto copy = [&](int64_t count, int64_t segment) {
     return VectorCycles(m, count * RoundUp(segment, width));
   };
-  needs.vector = copy(in, t.in * bytes);
+  if (is_part) needs.vector += copy(in, t.in * bytes);
   needs.vector += gathers ? copy(pixels, t.out * ir::ByteSize(k.sum))
                           : k.Cycles(m, pixels * lanes) + copy(pixels, t.out * ir::ByteSize(k.out));
   if (t.merged > 1) {
@@ -204,21 +206,34 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
     cost.Lane(), cost.Add("image", port_is, image), cost.Add("segments", mapping::kWaits, trip);
     cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image);
     cost.Add("barriers", mapping::kWaits, hop);
-    cost.Phase("turns", static_cast<double>(plan.turns));
-    cost.Lane(), cost.Add("sums", mapping::kTensorUnit, own * slice.tensor);
-    cost.Add("elementwise", mapping::kVectorUnit, own * slice.vector + elementwise);
-    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core);
-    cost.Add("queues and barriers", mapping::kWaits, own * get("sync.drain") + 2 * hop);
-    // The first two turns have come, and the last one's results leave behind all.
+    // The last turn may have fewer rows. Two have come before, and its results leave behind all.
     const auto n = static_cast<double>(plan.turns);
-    cost.Lane(), cost.Add("image", port_is, image * (n - 2) / n);
+    const int64_t last = tiling.cluster_rows - (plan.turns - 1) * plan.turn_rows();
+    const int64_t last_of_core = CeilDiv(last, cores / plan.across);
+    const SliceNeeds of_last = NeedsOf(k, plan, t, m, last_of_core, k.wo());
+    const auto mean = [&](double turn, double last_turn) {
+      return ((n - 1) * turn + last_turn) / n;
+    };
+    const auto part = [](int64_t a, int64_t b) {
+      return static_cast<double>(a) / static_cast<double>(b);
+    };
+    const double rows = mean(1, part(last_of_core, tiling.core_rows));
+    const double images = n - 1 + part(k.InputRows(last), k.InputRows(plan.turn_rows()));
+    cost.Phase("turns", n);
+    cost.Lane(), cost.Add("sums", mapping::kTensorUnit, own * mean(slice.tensor, of_last.tensor));
+    cost.Add("elementwise", mapping::kVectorUnit,
+             own * mean(slice.vector, of_last.vector) + elementwise * rows);
+    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core * rows);
+    cost.Add("queues and barriers", mapping::kWaits, own * get("sync.drain") + 2 * hop);
+    // Clusters drift apart, so that GMEM does not wait for all of them.
+    cost.Lane(), cost.Add("image", port_is, image * (images - 2) / n);
     cost.Add("results", share_is, results * (n - 1) / n);
-    cost.Add("segments and barriers", mapping::kWaits, trip + hop);
-    cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image * (n - 1) / n);
-    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core);
+    cost.Add("segments and barriers", mapping::kWaits, te::kPartInStep * trip + hop);
+    cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image * (images - 1) / n);
+    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core * rows);
     cost.Add("barriers", mapping::kWaits, 2 * hop);
     cost.Phase("last results", 1), cost.Lane();
-    cost.Add("results", share_is, results);
+    cost.Add("results", share_is, results * part(last, plan.turn_rows()));
     cost.Add("segments", mapping::kWaits, trip);
     return cost;
   }

@@ -94,16 +94,21 @@ class SliceProgram {
     const Tensor b = k_.bias ? g_.Placeholder("B", {k_.co}, k_.sum) : Tensor();
     filters_ = FiltersOf(g_, k_, t_, f_);
     padded_ = Padded(g_, k_, x_);
-    part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in},
-                       [&](Expr slice, Expr y, Expr column, Expr i) {
-                         return padded_(y, column, slice * t_.in + i);
-                       });
+    // A core's only slice is all that it has of the image.
+    const auto element = [&](Expr slice, Expr y, Expr column, Expr i) {
+      return padded_(y, column, slice * t_.in + i);
+    };
+    const bool is_part = plan_.CoreSlices(t_) > 1;
+    if (is_part) {
+      part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in}, element);
+    }
     const te::ReduceAxis r = g_.ReduceAxisOf("r", k_.kh), w = g_.ReduceAxisOf("s", k_.kw);
     const te::ReduceAxis i = g_.ReduceAxisOf("i", t_.in);
     const te::Shape out = {k_.ho(), k_.wo(), t_.count, t_.out};
     sums_ = g_.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
-      const Expr value =
-          part_(slice, y * k_.stride + r * k_.dilation, column * k_.stride + w * k_.dilation, i);
+      const Expr row = y * k_.stride + r * k_.dilation;
+      const Expr place = column * k_.stride + w * k_.dilation;
+      const Expr value = is_part ? part_(slice, row, place, i) : element(slice, row, place, i);
       const Expr weight = filters_.filters(slice, c, r, w, i);
       return te::ReduceSum(To(k_.sum, weight) * To(k_.sum, value), r, w, i);
     });
@@ -201,7 +206,7 @@ class SliceProgram {
       if (!ahead) s[filters_.diagonal].DoubleBuffer();
     }
     if (!ahead && (is_merged_ || is_shared_)) filters.DoubleBuffer();
-    At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
+    if (part_) At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
     if (t_.parts(k_) > 1) {
       AddUpParts(s, t_, sums_, by_slices, slice_, filters_.filters);
     } else {

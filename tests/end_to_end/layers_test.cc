@@ -512,6 +512,10 @@ TEST(LayersTest, FiltersOfSlicesAndTurns) {
       {"across", 4}, {"merged", 30}, {"shared", 1}, {"turns", 1}};
   const int64_t at_once = cycles("14x14x480,480x5x5x1", "480", slices, "195");
   EXPECT_LT(at_once, cycles("14x14x480,480x5x5x1", "480", slices, "193") - 1000);
+  // A core's only slice is not copied, which would take 118 cycles of 9712.
+  const kernels::ScheduleChoice only_slice = {
+      {"across", 4}, {"clusters", 4}, {"merged", 48}, {"shared", 1}, {"turns", 1}};
+  EXPECT_LT(cycles("28x28x192,192x3x3x1", "192", only_slice, "1024"), 9650);
   // Without filters made in each turn.
   kernels::ScheduleChoice turns = {{"across", 4}, {"merged", 36}, {"shared", 1}, {"turns", 5}};
   const int64_t in_turns = cycles("56x56x144,144x3x3x1", "144", turns, "1024");
