@@ -123,15 +123,17 @@ class Planner {
         filter->base.IsInt(0)) {
       return "";
     }
-    if (weights->layout &&
-        (weights->channel_dimension != dimension || weights->layout->lanes != lanes)) {
+    const size_t leading = SetDimensions(nest, load, dimension);
+    if (weights->layout && (weights->channel_dimension != dimension ||
+                            weights->layout->lanes != lanes || weights->leading != leading)) {
       return "another nest reads the weights in another order";
     }
     if (!weights->layout) {
       weights->layout = *layout;
       weights->channel_dimension = dimension;
+      weights->leading = leading;
       int64_t elements = 1;
-      for (size_t d = 0; d < weights->extents.size(); ++d) {
+      for (size_t d = leading; d < weights->extents.size(); ++d) {
         if (d != dimension) elements *= weights->extents[d];
       }
       weights->pitch = RoundUp(elements, layout->multiple);
@@ -145,6 +147,19 @@ class Planner {
     result->extents.back() = std::max(result->extents.back(), width);
     if (rounded != count) to_align_.push_back({update.buffer(), count, rounded});
     return "";
+  }
+
+  // The first dimensions of the weights, before that of channels, in which a sum stays at one place: an instruction
+  // reads one set of filters of them, so that each set begins where an instruction may begin.
+  static size_t SetDimensions(const GuardedNest& nest, Expr load, size_t channel_dimension) {
+    const auto is_of_sum = [&](Expr index) {
+      return std::any_of(
+          nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.shared_loops), nest.loops.end(),
+          [&](const GuardedLoop& loop) { return ir::UsesVar(index, loop.loop.var()); });
+    };
+    size_t count = 0;
+    while (count < channel_dimension && !is_of_sum(load.operand(count))) ++count;
+    return count;
   }
 
   // Whether the loop over channels occurs in an index of an input other than the weights.

@@ -15,9 +15,9 @@ namespace polynao {
 bool NeedsBarrier(const Accesses& accesses, bool is_of_memory_core, const SyncState& state,
                   Footprints& footprints);
 
-// A nest of cores that needs a barrier may begin with computation that does not: the barrier then goes
-// behind it, in front of the child with the number returned of the sequence in the nest. Absent: it
-// begins with something else, or nothing would stand behind the barrier.
+// A nest of cores that needs a barrier may begin with computation that does not, and copies from GMEM that this
+// computation needs: the barrier then goes behind it, in front of the child with the number returned of the sequence in
+// the nest. Absent: it begins with something else, or nothing would stand behind the barrier.
 std::optional<size_t> BarrierInside(ir::Stmt nest, const SyncState& state, Footprints& footprints);
 
 }  // namespace polynao

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
@@ -35,12 +36,17 @@ Expr IsNotEmpty(Expr extent) { return ConstantLike(extent, 0) < extent; }
 
 std::vector<Expr> LaidOutIndices(const BufferPlan& buffer, absl::Span<const Expr> indices,
                                  Expr lane, Expr group) {
-  Expr rest;
+  Expr set, rest;
   for (size_t d = 0; d < indices.size(); ++d) {
     if (d == buffer.channel_dimension) continue;
-    rest = rest ? Sum(rest * buffer.extents[d], indices[d]) : indices[d];
+    Expr& index = d < buffer.leading ? set : rest;
+    index = index ? Sum(index * buffer.extents[d], indices[d]) : indices[d];
   }
-  return {lane, Sum(group * buffer.pitch, rest)};
+  if (set) {
+    const int64_t groups = CeilDiv(buffer.extents[buffer.channel_dimension], buffer.layout->lanes);
+    group = Sum(groups == 1 ? set : set * groups, group);
+  }
+  return {lane, rest ? Sum(group * buffer.pitch, rest) : group * buffer.pitch};
 }
 
 // Replaces the loop over channels in a nest's accesses, and the accesses of weights that are laid
@@ -236,6 +242,7 @@ bool NestBuilder::IsUnchangedCopy(const Task& task, const BufferPlan* target) co
 std::optional<std::string> NestBuilder::FillPadding(const Task& task, Stmt& fill) {
   const GuardedNest& nest = task.nest;
   const Buffer buffer = nest.stores[0].store.buffer();
+  if (facts_.before_loops.contains(buffer)) return std::nullopt;
   const auto window = facts_.windows.find(buffer);
   if (window != facts_.windows.end() && window->second.fill_value) {
     if (facts_.IsFilled(window->second, buffer)) return std::nullopt;

@@ -61,8 +61,8 @@ struct PipelineDecision {
 // memory core and then runs loops over the cores (tid), is pipelined alike: a step starts with a
 // barrier of the cluster, the memory core loads, and the cores compute on the block before. A loop over
 // cores that only copies from the body's SMEM to its other buffers, or only loads these, is a stage of its own between
-// the two (`fetch`; cluster_regions makes such loops), and one that only stores the body's SMEM to GMEM is of the stage
-// `store`. Loops in the cores' code are pipelined first.
+// the two (`fetch`; cluster_regions makes such loops; fills of margins belong to it), and one that only stores the
+// body's SMEM to GMEM is of the stage `store`. Loops in the cores' code are pipelined first.
 //
 // Behind that, loads that nobody needs for long go behind others (late_loads.h).
 //

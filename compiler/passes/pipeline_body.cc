@@ -116,6 +116,14 @@ class BodyReader {
     }
   }
 
+  // Margins of what is copied.
+  bool IsFill(Stmt call, const isa::Instruction& instruction) const {
+    const std::vector<BufferOperand> operands = BufferOperands(call, target_);
+    return !instruction.waits && instruction.queue == isa::Queue::kCompute &&
+           std::none_of(operands.begin(), operands.end(),
+                        [](const BufferOperand& operand) { return operand.is_read; });
+  }
+
   bool VisitCall(Stmt call, int inner_loop) {
     const isa::Instruction* instruction = Find(call);
     if (instruction == nullptr || instruction->waits || instruction->queue == isa::Queue::kNone) {
@@ -164,6 +172,7 @@ class BodyReader {
       if (!s.Is(StmtKind::kEvaluate)) return true;
       const isa::Instruction* instruction = Find(s);
       AddOperands(s, unit);
+      if (instruction != nullptr && IsFill(s, *instruction)) return true;
       only_moves =
           only_moves && instruction != nullptr && !instruction->waits &&
           (instruction->queue == isa::Queue::kMove || instruction->queue == isa::Queue::kIo) &&
@@ -181,7 +190,7 @@ class BodyReader {
     // From SMEM, or from GMEM, which nobody in the body writes.
     const bool reads_own = std::all_of(unit.reads.begin(), unit.reads.end(), is_own);
     const bool reads_none = std::none_of(unit.reads.begin(), unit.reads.end(), is_own);
-    if (only_moves && !unit.writes.empty() &&
+    if (only_moves && queue && !unit.writes.empty() &&
         (queue == isa::Queue::kMove ? reads_own : reads_none) &&
         std::all_of(unit.writes.begin(), unit.writes.end(), is_own)) {
       unit.stage = Stage::kFetch;

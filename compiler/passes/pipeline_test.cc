@@ -425,6 +425,17 @@ TEST(PipelineTest, BlocksOfAClusterThatAreFetched) {
   EXPECT_LT(load, fetch);
   EXPECT_LT(fetch, compute);
   EXPECT_LT(compute, printed.size());
+  // Margins are filled in that stage, too; nothing is computed there.
+  const auto form = [&](std::string_view first) {
+    std::string with = text;
+    with.insert(with.find("memcpy.f16.nmem.smem"), StrCat(first, " "));
+    ir::Function g = ParseOrDie(with);
+    std::vector<PipelineDecision> of_it;
+    EXPECT_TRUE(*Pipeline(g, TestTarget("unit"), &of_it));
+    return of_it.empty() ? "" : of_it[0].form;
+  };
+  EXPECT_EQ(form("fill.f16(&X[0], f16(0.0), 64)"), decisions[0].form);
+  EXPECT_EQ(form("relu.f16(&X[0], &X[0], 64)"), "stages load, compute; copies S 2, X 1");
 }
 
 // X does not fit twice beside what else is in nmem, but S does in smem.

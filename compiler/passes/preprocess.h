@@ -26,11 +26,14 @@ struct PassInfo;
 // LAYOUT  Weights Ww: i8[100, 3, 3, 16] @wmem  -->  Ww: i8[64, 2 * 192]: filter co is number
 //         co / 64 of bank co % 64. In nests the loop over channels becomes
 //         `for (c) for (l, 0, 64)`; a copy of the weights becomes one nest for the full groups and
-//         one for the rest.
+//         one for the rest. Dimensions in front of the channels in which a sum stays at one place count sets of
+//         filters, each of which begins at a multiple of the pitch: i8[4, 30, 5, 5, 30] --> i8[64, 4 * 768].
 //         P = select(inside, load, constant) under "pad"  -->
 //           if (some element is not inside) { pragma "fill" { all of P = constant } }
 //           pragma "memcpy" { the part inside }
-//         Where the part inside is a diagonal (i == j, two loops over one range), the copy has one loop for both.
+//         Where the part inside is a diagonal (i == j, two loops over one range), the copy has one loop for both. If
+//         the buffer gets the same diagonal in each iteration of the loop that allocates it, it is allocated and filled
+//         in front of that loop: what is off the diagonal stays.
 //         A buffer under "sliding_window" is filled once, at its allocation, for all nests that
 //         store to it.
 // ALIGN   A number of channels that is no multiple of the lanes is rounded up: in the result's

@@ -25,6 +25,7 @@ class Collector {
     if (!HasWork(function)) return std::nullopt;
     Walk(function.body);
     for (size_t n = 0; n < facts_.nests.size(); ++n) NoteAccesses(n);
+    NoteDiagonals();
     return std::move(facts_);
   }
 
@@ -55,6 +56,11 @@ class Collector {
   void Walk(Stmt s) {
     Analyzer::Scope scope(analyzer_);
     const int position = position_++;
+    if (s.Is(StmtKind::kFor)) {
+      loop_ = s.for_kind() == ir::ForKind::kSerial ? s : Stmt();
+    } else if (!s.Is(StmtKind::kAllocate)) {
+      loop_ = {};
+    }
     switch (s.kind()) {
       case StmtKind::kPragma:
         if (s.name() == pragma::kSlidingWindow && s.body().Is(StmtKind::kAllocate)) {
@@ -125,6 +131,7 @@ class Collector {
     facts_.in_order.push_back(s.buffer());
     OnChipBuffer& buffer = facts_.buffers[s.buffer()];
     buffer.allocation = s;
+    buffer.loop = loop_;
     buffer.begin = position;
     for (Expr extent : s.buffer()->extents) {
       if (!extent.Is(ExprKind::kIntImm)) {
@@ -165,9 +172,32 @@ class Collector {
     written->used = std::max(written->used, nest.used);
   }
 
+  // Notes buffers whose diagonals are the same in each iteration.
+  void NoteDiagonals() {
+    OnChipBuffer anywhere;
+    anywhere.begin = -1, anywhere.end = position_;
+    for (const GuardedNest& nest : facts_.nests) {
+      const OnChipBuffer* buffer = Find(nest.stores[0].store.buffer());
+      if (!nest.is_diagonal || buffer == nullptr || !buffer->loop || buffer->writers.size() != 1 ||
+          buffer->other_writers || !nest.guards.empty()) {
+        continue;
+      }
+      const bool has_constant_loops = std::all_of(
+          nest.loops.begin(), nest.loops.end(),
+          [](const GuardedLoop& loop) { return loop.min.IsConst() && loop.extent.IsConst(); });
+      const absl::Span<const Expr> indices = nest.stores[0].store.indices();
+      const bool stays = std::none_of(indices.begin(), indices.end(),
+                                      [&](Expr index) { return facts_.Changes(index, anywhere); });
+      if (!has_constant_loops || !stays) continue;
+      facts_.filled_before[buffer->loop].push_back(buffer->allocation.buffer());
+      facts_.before_loops[buffer->allocation.buffer()] = nest.fill_value;
+    }
+  }
+
   const Target& target_;
   Analyzer& analyzer_;
   PreprocessFacts facts_;
+  Stmt loop_;  // serial, if between it and the current statement nothing stands but allocations
   int position_ = 0;
 };
 

@@ -22,6 +22,7 @@ namespace polynao {
 // A buffer allocated on chip.
 struct OnChipBuffer {
   ir::Stmt allocation;
+  ir::Stmt loop;  // the serial one around it, if nothing but allocations stands between; or null
   // The positions of the walk at which its scope begins and ends.
   int begin = 0;
   int end = 0;
@@ -47,6 +48,10 @@ struct PreprocessFacts {
   absl::flat_hash_map<ir::Buffer, OnChipBuffer> buffers;
   std::vector<ir::Buffer> in_order;  // the keys of `buffers`
   absl::flat_hash_map<ir::Buffer, Window> windows;
+  // Buffers that get the same diagonal in each iteration of a loop, which allocates them, by the loop. What is off the
+  // diagonal stays as it is, so that one fill in front of the loop does.
+  absl::flat_hash_map<ir::Stmt, std::vector<ir::Buffer>> filled_before;
+  absl::flat_hash_map<ir::Buffer, ir::Expr> before_loops;  // what fills them
   // The positions of the walk at which loops and lets outside of nests begin.
   absl::flat_hash_map<ir::Var, int> bound_at;
   // Marked nests that are left alone: their first statement and the reason.

@@ -49,7 +49,8 @@ void MakeBuffers(const PreprocessFacts& facts, PreprocessPlan& plan, Context& co
     const Type type = buffer->extents[0].type();
     if (buffer_plan.layout) {
       const int64_t lanes = buffer_plan.layout->lanes;
-      const int64_t groups = CeilDiv(buffer_plan.extents[buffer_plan.channel_dimension], lanes);
+      int64_t groups = CeilDiv(buffer_plan.extents[buffer_plan.channel_dimension], lanes);
+      for (size_t d = 0; d < buffer_plan.leading; ++d) groups *= buffer_plan.extents[d];
       buffer_plan.replacement = context.NewBuffer(
           buffer->name, buffer->type,
           {context.Int(type, lanes), context.Int(type, groups * buffer_plan.pitch)}, buffer->scope);

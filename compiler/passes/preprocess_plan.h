@@ -43,9 +43,11 @@ struct NestPlan {
 
 struct BufferPlan {
   std::vector<int64_t> extents;  // after ALIGN and COM; empty if not constant
-  // LAYOUT: the dimension of output channels, and the elements of a filter with what pads them.
+  // LAYOUT: the dimension of output channels, and the elements of a filter with what pads them. The first `leading`
+  // dimensions count sets of filters, which follow one another in the banks.
   std::optional<WeightLayout> layout;
   size_t channel_dimension = 0;
+  size_t leading = 0;
   int64_t pitch = 0;
   ir::Buffer replacement;  // null: the buffer stays as it is
 };

@@ -1,5 +1,7 @@
 #include "compiler/passes/preprocess_rewrite.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "compiler/ir/visit.h"
@@ -40,6 +42,9 @@ class Rewriter : public ir::Mutator {
         return built == s ? Mutator::Mutate(s) : Mutate(built);
       }
     }
+    if (const auto filled = facts_.filled_before.find(s); filled != facts_.filled_before.end()) {
+      return Mutate(FilledBefore(s, filled->second));
+    }
     if (s.Is(StmtKind::kAllocate)) {
       // No element of a window is stored twice, so its padding comes before all else.
       const auto window = facts_.windows.find(s.buffer());
@@ -56,6 +61,24 @@ class Rewriter : public ir::Mutator {
   }
 
  private:
+  // The loop with the buffers, which it allocates, allocated and filled in front of it.
+  Stmt FilledBefore(Stmt loop, const std::vector<Buffer>& buffers) {
+    std::vector<Stmt> stmts;
+    for (Buffer buffer : buffers) {
+      stmts.push_back(builder_.FillAll(buffer, facts_.before_loops.at(buffer)));
+    }
+    const auto without = [&](const auto& self, Stmt s) -> Stmt {
+      if (!s.Is(StmtKind::kAllocate)) return s;
+      const Stmt body = self(self, s.body());
+      const bool is_filled = std::find(buffers.begin(), buffers.end(), s.buffer()) != buffers.end();
+      return is_filled ? body : c_.Allocate(s.buffer(), body);
+    };
+    stmts.push_back(c_.Rebuild(loop, loop.operands(), {without(without, loop.body())}));
+    Stmt result = c_.Seq(stmts);
+    for (Buffer buffer : buffers) result = c_.Allocate(buffer, result);
+    return result;
+  }
+
   std::vector<Expr> Indices(const BufferPlan& plan, absl::Span<const Expr> old) {
     std::vector<Expr> indices;
     for (Expr index : old) indices.push_back(Mutate(index));

@@ -211,6 +211,25 @@ TEST(PreprocessTest, PitchAndGroups) {
   }
 }
 
+// Filters of several sets follow one another in the banks: each begins where an instruction may begin.
+TEST(PreprocessTest, SetsOfFilters) {
+  const std::string text = AfterPasses(
+      "func f(Wt: i8[2, 3, 5, 10] in, In: i8[2, 1, 6, 10] in, Out: i32[2, 1, 2, 3] out) {"
+      " allocate W: i8[2, 3, 5, 10] @wmem pragma \"memcpy\" { for (n, 0, 2) { for (o, 0, 3) {"
+      " for (s, 0, 5) { for (i, 0, 10) { W[n, o, s, i] = Wt[n, o, s, i] } } } } }"
+      " for (n, 0, 2) { allocate P: i8[1, 6, 10] @nmem pragma \"memcpy\" { for (y, 0, 1) {"
+      " for (x, 0, 6) { for (i, 0, 10) { P[y, x, i] = In[n, y, x, i] } } } }"
+      " allocate S: i32[1, 2, 3] @nmem pragma \"conv\" { for (y, 0, 1) { for (x, 0, 2) {"
+      " for (o, 0, 3) { S[y, x, o] = 0\n for (s, 0, 5) { for (i, 0, 10) {"
+      " S[y, x, o] = S[y, x, o] + i32(P[y, x + s, i]) * i32(W[n, o, s, i]) } } } } } }"
+      " pragma \"memcpy\" { for (y, 0, 1) { for (x, 0, 2) { for (o, 0, 3) {"
+      " Out[n, y, x, o] = S[y, x, o] } } } } } }",
+      "preprocess,simplify");
+  // 5 * 10 elements of a filter take 64.
+  EXPECT_THAT(text, AllOf(HasSubstr("W: i8[64, 128] @wmem"),
+                          HasSubstr("cast(i32, W[l, n * 64 + s * 10 + i])")));
+}
+
 TEST(PreprocessTest, Matmul) {
   const std::string text = AfterPasses(
       "func f(A: f16[3, 40] in, B: f16[70, 40] in, C: f32[3, 70] out) {"
@@ -616,17 +635,20 @@ TEST(PreprocessTest, DiagonalPadding) {
         ", A[t, i, r], 0) } } } } "
         "for (i, 0, 4) { for (r, 0, 5) { for (j, 0, 4) { C[t, i, r, j] = P[i, r, j] } } } } }");
   };
+  // What is off the diagonal stays as it is in all iterations: it is filled once.
   for (const char* condition : {"i == j", "j == i", "i - j == 0"}) {
     EXPECT_THAT(After(diagonal(condition)), HasSubstr(R"(
-    pragma "fill" {
-      for (f, 0, 4) {
-        for (f_1, 0, 5) {
-          for (f_2, 0, 4) {
-            P[f, f_1, f_2] = 0
-          }
+  allocate P: i32[4, 5, 4] @nmem
+  pragma "fill" {
+    for (f, 0, 4) {
+      for (f_1, 0, 5) {
+        for (f_2, 0, 4) {
+          P[f, f_1, f_2] = 0
         }
       }
     }
+  }
+  for (t, 0, 3) {
     pragma "memcpy" {
       for (i, 0, 4) {
         for (r, 0, 5) {
@@ -636,6 +658,24 @@ TEST(PreprocessTest, DiagonalPadding) {
     }
 )")) << condition;
   }
+  // Not where the diagonal has another place in each iteration, where a part of it is left out, where somebody else
+  // stores, or where there may be several copies.
+  const std::string filled = "for (t, 0, 3) {\n    allocate P";
+  EXPECT_THAT(After(diagonal("i == j && r <= t")), HasSubstr("pragma \"fill\""));
+  EXPECT_THAT(After(diagonal("i == j && r <= t")), HasSubstr(filled));
+  std::string moving = diagonal("i == j");
+  moving.replace(moving.find("P: i32[4"), 8, "P: i32[6");
+  for (size_t at = 0; (at = moving.find("P[i, r, j]")) != std::string::npos;) {
+    moving.replace(at, 4, "P[i + t,");
+  }
+  EXPECT_THAT(After(moving), HasSubstr("for (t, 0, 3) {\n    allocate P: i32[6"));
+  std::string stored = diagonal("i == j");
+  stored.insert(stored.rfind("for (i, 0, 4)"), "P[0, 0, 1] = 7 ");
+  EXPECT_THAT(After(stored), HasSubstr(filled));
+  std::string copied = diagonal("i == j");
+  copied.insert(copied.find("allocate P"), "pragma \"double_buffer\" { ");
+  copied += " }";
+  EXPECT_THAT(After(copied), HasSubstr("double_buffer\" {\n      allocate P"));
   // A part of the diagonal; no diagonal, or one of loops over different ranges.
   EXPECT_THAT(After(diagonal("i == j && 1 <= r")),
               HasSubstr("for (r, 1, 4) {\n          P[i, r, i]"));

@@ -343,7 +343,27 @@ TEST(SyncTest, ABarrierInANest) {
   // A copy would hold the barrier up; not all cores would get there; nothing to gain.
   EXPECT_THAT(nest("2", "memcpy.f16.nmem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)"),
               HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
+  // But for one that such computation needs. One that it does not need stays behind with all that follows.
+  constexpr char kLoad[] = "memcpy.f16.nmem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)";
+  EXPECT_THAT(
+      nest("2", StrCat(kLoad, " relu.f16(&T[0], &T[0], 64)")),
+      HasSubstr("relu.f16(&T[0], &T[0], 64)\n          barrier.cluster()\n          memcpy"));
+  EXPECT_THAT(
+      nest("2", StrCat(kFill, " memcpy.f16.nmem.gmem.async(&T[64], &B[0], 64, 1, 0, 0) ", kFill)),
+      HasSubstr("64)\n          barrier.cluster()\n          memcpy.f16.nmem.gmem"));
   EXPECT_THAT(nest("1", kFill), HasSubstr("barrier.cluster()\n      thread (tid, 1)"));
+  // What a nest reads in SMEM is ordered by the barrier in front of it, for what is stored there later.
+  const std::string reads_smem = Synced(
+      "func f(A: f16[256], B: f16[256]) { thread (cid, 2) {"
+      " pragma \"address\" (0) { allocate X: f16[64] @smem"
+      " pragma \"address\" (128) { allocate Z: f16[64] @smem"
+      " memcpy.f16.smem.gmem.async(&Z[0], &A[0], 64, 1, 0, 0) barrier.cluster()"
+      " memcpy.f16.smem.gmem.async(&X[0], &A[64], 64, 1, 0, 0)"
+      " thread (tid, 2) { pragma \"address\" (0) { allocate T: f16[128] @nmem"
+      " memcpy.f16.nmem.smem.async(&T[0], &Z[0], 64, 1, 0, 0) relu.f16(&T[0], &T[0], 64)"
+      " memcpy.f16.nmem.smem.async(&T[64], &X[0], 64, 1, 0, 0) } } } } } }");
+  EXPECT_LT(reads_smem.find("&X[0], &A[64]"), reads_smem.rfind("barrier.cluster()"));
+  EXPECT_LT(reads_smem.rfind("barrier.cluster()"), reads_smem.find("thread (tid, 2)"));
   EXPECT_THAT(nest("2", ""), HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
 }
 

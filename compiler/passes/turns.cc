@@ -34,9 +34,9 @@ class Turns {
 
   Stmt Arranged() {
     if (!FindCoreLoops(loop_.body()) || cores_.empty()) return loop_;
-    const Item all = ItemOf(loop_.body());
-    if (!all.accessed.is_known) return loop_;
-    written_ = all.accessed.writes;
+    const AccessedBuffers all = AccessedBy(loop_.body(), target_);
+    if (!all.is_known) return loop_;
+    written_ = all.writes;
     std::vector<Stmt> before;
     Buffers kept;
     for (const Stmt& cores : cores_) {
@@ -98,7 +98,17 @@ class Turns {
     return items;
   }
 
-  Item ItemOf(Stmt root) const { return {root, AccessedBy(root, target_)}; }
+  // What a statement allocates itself goes with it.
+  Item ItemOf(Stmt root) const {
+    Item item = {root, AccessedBy(root, target_)};
+    ir::ForEachStmt(root, [&](Stmt s) {
+      if (!s.Is(StmtKind::kAllocate)) return true;
+      item.accessed.reads.erase(s.buffer());
+      item.accessed.writes.erase(s.buffer());
+      return true;
+    });
+    return item;
+  }
 
   // The largest set of items that hold(item) and write nothing but `buffers`, of which no other item is a writer, and,
   // if `alone`, read nothing that others write in a turn.
@@ -106,8 +116,7 @@ class Turns {
   std::vector<bool> Largest(const Buffers& buffers, bool alone, const Holds& holds) const {
     std::vector<bool> goes;
     for (const Item& item : items_) {
-      goes.push_back(!item.accessed.allocates && !item.accessed.writes.empty() &&
-                     !gone_.contains(item.stmt) && holds(item) &&
+      goes.push_back(!item.accessed.writes.empty() && !gone_.contains(item.stmt) && holds(item) &&
                      std::all_of(item.accessed.writes.begin(), item.accessed.writes.end(),
                                  [&](Buffer b) { return buffers.contains(b); }));
     }
@@ -136,13 +145,17 @@ class Turns {
     return Largest(kept_once_, true,
                    [this](const Item& item) { return !ir::UsesVar(item.stmt, loop_.var()); });
   }
-  // A store to the turn's SMEM may stand before a fetch.
+  // A store to the turn's SMEM may stand before a fetch. Margins of what is fetched are filled with it.
   std::vector<bool> Fetches() const {
-    Buffers stored;
-    for (const Item& item : items_)
+    Buffers stored, copied;
+    for (const Item& item : items_) {
       stored.insert(item.accessed.writes.begin(), item.accessed.writes.end());
+      if (item.accessed.reads.empty()) continue;
+      copied.insert(item.accessed.writes.begin(), item.accessed.writes.end());
+    }
     return Largest(kept_twice_, false, [&](const Item& item) {
-      return !item.accessed.reads.empty() &&
+      const auto is_copied = [&](Buffer b) { return copied.contains(b); };
+      return std::all_of(item.accessed.writes.begin(), item.accessed.writes.end(), is_copied) &&
              std::all_of(item.accessed.reads.begin(), item.accessed.reads.end(), [&](Buffer b) {
                return b->scope == isa::kSmem && of_turn_.contains(b) && !stored.contains(b);
              });

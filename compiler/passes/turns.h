@@ -10,7 +10,8 @@ namespace polynao {
 // A cluster may take its rows in turns, between which images come and results leave by way of SMEM: then the loop over
 // turns stands around the one over cores, and what a core keeps (weights, vectors of channels) is allocated inside
 // both. It is the same in each turn, so it goes before their loop. What a core only copies from the turn's SMEM to
-// memory that may have several copies becomes a loop of its own, which the pass pipeline gives a stage (`fetch`).
+// memory that may have several copies becomes a loop of its own, margins that are filled included, which the pass
+// pipeline gives a stage (`fetch`).
 //
 //   for (t, 0, 7) {                                  allocate W: i8[64] @wmem
 //     allocate S: i8[64] @smem                       thread (tid, 4) { load W from F[tid * 64] }
@@ -27,9 +28,9 @@ namespace polynao {
 //   }
 //
 // A statement goes before the loop if it writes nothing but memory of a core that no other statement writes in a turn,
-// and reads nothing that changes in the loop. Loops whose body does anything else than allocate and run statements
-// before and behind the loops over cores stay as they are. Runs behind tensorize, which says what instructions read and
-// write. Returns the statement `s`, changed or not.
+// or that it allocates itself, and reads nothing that changes in the loop. Loops whose body does anything else than
+// allocate and run statements before and behind the loops over cores stay as they are. Runs behind tensorize, which
+// says what instructions read and write. Returns the statement `s`, changed or not.
 ir::Stmt ArrangeTurns(ir::Stmt s, const Target& target);
 
 }  // namespace polynao

@@ -85,6 +85,27 @@ TEST(TurnsTest, WhatChangesStays) {
   EXPECT_THAT(Turns(StrCat(kLoadX, "pragma \"double_buffer\" { ", kLoadW, kUse, " }")), Stays());
 }
 
+// A loop that fills what is kept goes with what it allocates itself; one that reads what comes in a turn stays.
+TEST(TurnsTest, WhatALoopAllocatesGoesWithIt) {
+  const auto made = [](std::string_view of) {
+    return Turns(StrCat("allocate W: i8[128] @nmem ", kLoadX,
+                        "for (i, 0, 2) { allocate D: i8[64] @nmem"
+                        " maxs.i8(&D[0], ",
+                        of,
+                        ", i8(3), 64) fill.i8(&W[i * 64], i8(0), 64)"
+                        " memcpy.i8.nmem.nmem.async(&W[i * 64], &D[0], 64, 1, 0, 0) }"
+                        " max.i8(&X[0], &X[0], &W[0], 64)"));
+  };
+  EXPECT_THAT(made("&X[0]"), HasSubstr("for (t, 0, 7) {\n      allocate R"));
+  EXPECT_THAT(made("&X[0]"), Not(HasSubstr("for (i, 0, 2) {\n        allocate D")));
+  std::string kept = Turns(StrCat("allocate W: i8[128] @nmem ", kLoadX,
+                                  "for (i, 0, 2) { allocate D: i8[64] @nmem"
+                                  " fill.i8(&D[0], i8(3), 64)"
+                                  " memcpy.i8.nmem.nmem.async(&W[i * 64], &D[0], 64, 1, 0, 0) }"
+                                  " max.i8(&X[0], &X[0], &W[0], 64)"));
+  EXPECT_THAT(kept, HasSubstr("thread (tid, 1) {\n      for (i, 0, 2) {\n        allocate D"));
+}
+
 // What a core only copies out of the turn's SMEM stands in a loop of its own, in the allocations of what it fills.
 TEST(TurnsTest, WhatIsFetchedIsALoopOfItsOwn) {
   const auto program = [](std::string_view between) {
@@ -122,8 +143,12 @@ TEST(TurnsTest, WhatIsFetchedIsALoopOfItsOwn) {
   }
 }
 )");
-  // Margins are filled before: no copy alone.
-  EXPECT_THAT(program("fill.i8(&X[0], i8(0), 64)"),
+  // Margins are filled with it; what is computed of anything else is no copy.
+  EXPECT_THAT(
+      program("fill.i8(&X[0], i8(0), 64)"),
+      HasSubstr("fill.i8(&X[0], i8(0), 64)\n          memcpy.i8.nmem.smem.async(&X[0], &S[tid"
+                " * 64], 64, 1, 0, 0)\n        }\n        thread"));
+  EXPECT_THAT(program("maxs.i8(&X[0], &Y[0], i8(3), 64)"),
               HasSubstr("thread (tid, 1) {\n        allocate"));
 }
 

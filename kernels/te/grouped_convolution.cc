@@ -39,6 +39,17 @@ int64_t FilterBytes(const GroupedConv& k, const Slices& t) {
   return t.out * k.kh * k.kw * t.in * ir::ByteSize(k.in);
 }
 
+// Cycles of the vector unit that make the filters of slices of merged groups: zeros, once for slices that come one
+// after the other, then for each a run of inputs for each channel and place of the window, and the copy to WMEM.
+double MakingCycles(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t slices) {
+  const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
+  const int64_t window = k.kh * k.kw;
+  return VectorCycles(m, FilterBytes(k, t)) +
+         static_cast<double>(slices) *
+             (VectorCycles(m, t.out * window * RoundUp(k.group_ci() * bytes, width)) +
+              VectorCycles(m, t.out * RoundUp(window * t.in * bytes, width)));
+}
+
 // What a core needs for one slice of rows x columns of the output, and its cycles: of the tensor and vector unit, and
 // of the copies of filters to WMEM. `gathers`: sums of all slices are put beside each other, without the lanes that
 // are no channels, before anything else is done with them.
@@ -46,40 +57,43 @@ struct SliceNeeds {
   int64_t nmem_bytes = 0;
   double tensor = 0, vector = 0, move = 0;
 };
-SliceNeeds NeedsOf(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
-                   int64_t columns, bool gathers) {
+SliceNeeds NeedsOf(const GroupedConv& k, const Sharing& plan, const Slices& t,
+                   const isa::Machine& m, int64_t rows, int64_t columns) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const bool gathers = plan.Gathers(k, t), ahead = plan.FiltersAhead(k, t, m);
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns);
   const int64_t pixels = rows * columns;
   const int64_t lanes = RoundUp(t.out, isa::kTensorLanes);
   const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
   SliceNeeds needs;
-  needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + (gathers ? OnChipBytes(pixels * lanes, k.sum)
-                                                             : k.NmemBytes(pixels * lanes, lanes));
+  const bool is_part = plan.CoreSlices(t) > 1;
+  needs.nmem_bytes =
+      (is_part ? OnChipBytes(in * t.in, k.in) : 0) +
+      (gathers ? OnChipBytes(pixels * lanes, k.sum) : k.NmemBytes(pixels * lanes, lanes));
   needs.tensor = static_cast<double>(t.parts(k)) *
                  (get("tensor.start") + static_cast<double>(pixels * t.WmemBytes(k) / bytes) /
                                             get(StrCat("tensor.macs_", ir::TypeName(k.in))));
   const auto copy = [&](int64_t count, int64_t segment) {
     return VectorCycles(m, count * RoundUp(segment, width));
   };
-  needs.vector = copy(in, t.in * bytes);
+  if (is_part) needs.vector += copy(in, t.in * bytes);
   needs.vector += gathers ? copy(pixels, t.out * ir::ByteSize(k.sum))
                           : k.Cycles(m, pixels * lanes) + copy(pixels, t.out * ir::ByteSize(k.out));
-  needs.move = get("move_dma.start") +
-               get("smem.latency") * (1 + static_cast<double>(t.out) / get("move_dma.outstanding"));
   if (t.merged > 1) {
-    // Zeros, then a run of inputs for each channel and place of the window.
-    needs.nmem_bytes +=
-        2 * FilterBytes(k, t) + OnChipBytes(k.co * k.kh * k.kw * k.group_ci(), k.in);
-    needs.vector += VectorCycles(m, FilterBytes(k, t)) +
-                    VectorCycles(m, t.out * k.kh * k.kw * RoundUp(k.group_ci() * bytes, width));
-    needs.move += static_cast<double>(FilterBytes(k, t)) / get("move_dma.port_bytes");
+    needs.nmem_bytes += (ahead ? 1 : 2) * OnChipBytes(FilterBytes(k, t) / bytes, k.in) +
+                        OnChipBytes(plan.CoreSlices(t) * t.out * k.kh * k.kw * k.group_ci(), k.in);
+    if (!ahead) needs.vector += MakingCycles(k, t, m, 1);
+  } else if (!ahead) {
+    needs.move =
+        get("move_dma.start") +
+        get("smem.latency") * (1 + static_cast<double>(t.out) / get("move_dma.outstanding"));
   }
   return needs;
 }
 
 TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
                        int64_t columns) {
+  const Sharing plan = {.kind = Sharing::Kind::kTiles, .merged = t.merged};
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns) * k.ci;
   const int64_t out = rows * columns * k.co;
   TileNeeds needs;
@@ -87,7 +101,7 @@ TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine
   needs.moved_bytes = in * ir::ByteSize(k.in) + out * ir::ByteSize(k.out);
   needs.load_segments = k.InputColumns(columns) < k.w + 2 * k.pad_w ? k.InputRows(rows) : 1;
   needs.store_segments = columns < k.wo() ? rows : 1;
-  const SliceNeeds slice = NeedsOf(k, t, m, rows, columns, /*gathers=*/false);
+  const SliceNeeds slice = NeedsOf(k, plan, t, m, rows, columns);
   needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
   // Only tiles are a pipeline; inside one, each step waits for the one before.
   const auto count = static_cast<double>(t.count);
@@ -108,25 +122,30 @@ bool PartsBegin(const GroupedConv& k, const Slices& t, int64_t columns) {
 
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
-// Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
+// Cores share the slices: `across` of them, the others rows of each of the `turns` in which a cluster takes its own.
+// Nothing if these do not divide them, or if filters would have to come in each turn.
 std::optional<Sharing> SharedSlices(const GroupedConv& k, const Slices& t, int64_t across,
-                                    const isa::Machine& m) {
+                                    int64_t turns, const isa::Machine& m) {
   const int64_t cores = m.cores_per_cluster();
   if (cores % across != 0 || t.count % across != 0 || t.parts(k) > 1) return std::nullopt;
-  Sharing plan = {.kind = Sharing::Kind::kShared, .merged = t.merged, .across = across};
-  plan.choice = {{"across", across}, {kMerged, t.merged}, {kShared, 1}};
+  Sharing plan = {
+      .kind = Sharing::Kind::kShared, .merged = t.merged, .across = across, .turns = turns};
   GridTiling& tiling = plan.tiling;
   tiling.cluster_rows = CeilDiv(k.ho(), m.clusters());
-  tiling.core_rows = CeilDiv(tiling.cluster_rows, cores / across);
+  tiling.core_rows = CeilDiv(plan.turn_rows(), cores / across);
+  // As many turns as have rows.
+  if (CeilDiv(tiling.cluster_rows, plan.turn_rows()) != turns) return std::nullopt;
+  if (turns > 1 && !plan.FiltersAhead(k, t, m)) return std::nullopt;
+  plan.choice = {{"across", across}, {kMerged, t.merged}, {kShared, 1}, {"turns", turns}};
   return plan;
 }
 
-// The parts of the image and the results that go by way of SMEM, and of the image that a core copies.
+// The parts of the image and the results of a turn that go by way of SMEM, and of the image that a core copies.
 struct SharedBytes {
   int64_t image = 0, results = 0, core_image = 0;
 
   SharedBytes(const GroupedConv& k, const Slices& t, const Sharing& plan) {
-    const int64_t rows = plan.tiling.cluster_rows, bytes = ir::ByteSize(k.in);
+    const int64_t rows = plan.turn_rows(), bytes = ir::ByteSize(k.in);
     image = std::min(k.h, k.InputRows(rows)) * k.w * k.ci * bytes;
     results = rows * k.wo() * k.co * ir::ByteSize(k.out);
     core_image = k.InputRows(plan.tiling.core_rows) * k.InputColumns(k.wo()) * plan.OwnSlices(t) *
@@ -139,10 +158,10 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   const Slices t(k, plan.merged, m);
   const SharedBytes bytes(k, t, plan);
   const GridTiling& tiling = plan.tiling;
-  const int64_t cores = m.cores_per_cluster(), own = plan.OwnSlices(t);
-  const bool gathers = plan.Gathers(k, t);
-  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo(), gathers);
-  const int64_t filters = own * t.out * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
+  const int64_t cores = m.cores_per_cluster();
+  const auto own = static_cast<double>(plan.OwnSlices(t));
+  const bool gathers = plan.Gathers(k, t), ahead = plan.FiltersAhead(k, t, m);
+  const SliceNeeds slice = NeedsOf(k, plan, t, m, tiling.core_rows, k.wo());
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
   const double link = get("cluster.link_bytes");
   const double share = std::min(link, gmem);
@@ -151,39 +170,94 @@ mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const
   const std::string_view port_is = port < share ? mapping::kMemoryCore : share_is;
   const double trip = get("io_dma.start") + get("gmem.latency") + get("sync.drain");
   const double hop = get("move_dma.start") + get("smem.latency") + get("sync.cluster");
-  // A pixel is a segment, for which SMEM's port takes a cycle; all cores use it.
+  const double image = static_cast<double>(bytes.image) / port;
+  const double results = static_cast<double>(bytes.results) / share;
+  const double filters =
+      own * static_cast<double>(t.out * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in) * cores) /
+      share;
+  // A pixel is a segment where a core has a part of its channels. SMEM's port takes a cycle for each; all cores use it.
+  const auto moved = [&](double bytes_of_core, int64_t segments) {
+    return std::max({bytes_of_core / get("move_dma.port_bytes"),
+                     bytes_of_core * static_cast<double>(cores) / get("smem.bytes"),
+                     static_cast<double>(segments * cores)});
+  };
   const int64_t pixels = tiling.core_rows * k.wo();
-  const int64_t channels = t.out * (gathers ? own : 1);
-  const double from_core =
-      static_cast<double>(pixels) *
-      std::max(static_cast<double>(channels * ir::ByteSize(k.out)) / get("move_dma.port_bytes"),
-               static_cast<double>(cores));
+  const int64_t channels = t.out * (gathers ? plan.OwnSlices(t) : 1);
+  const double from_core = moved(static_cast<double>(pixels * channels * ir::ByteSize(k.out)),
+                                 channels < k.co ? pixels : 0);
+  const double core_image = moved(static_cast<double>(bytes.core_image),
+                                  plan.across > 1 ? k.InputRows(tiling.core_rows) * k.w : 0);
+  const double elementwise = gathers ? k.Cycles(m, pixels * channels) : 0;
   mapping::CostParts cost;
-  cost.Phase("loads and stores", 1), cost.Lane();
-  cost.Add("image and results", port_is, static_cast<double>(bytes.image + bytes.results) / port);
-  cost.Add("filters", share_is, static_cast<double>(filters * cores) / share);
-  cost.Add(
-      "image", mapping::kMoveDma,
-      static_cast<double>(bytes.core_image) *
-          std::max(1 / get("move_dma.port_bytes"), static_cast<double>(cores) / get("smem.bytes")));
-  cost.Add("segments and barriers", mapping::kWaits, 3 * trip + 2 * hop);
-  cost.Phase("slices", static_cast<double>(own));
+  cost.Phase("first image and filters", 1), cost.Lane();
+  cost.Add("filters", share_is, filters);
+  cost.Add("image", port_is, image);
+  cost.Add("segments", mapping::kWaits, trip);
+  if (ahead && t.merged > 1) {
+    // Beside the image: each core and the memory core have equal parts of GMEM's time.
+    const double parts = static_cast<double>(cores + 1) / static_cast<double>(cores);
+    cost.Lane(), cost.Add("filters", share_is, std::min(filters * parts, filters + image));
+    cost.Add("filters made", mapping::kVectorUnit, MakingCycles(k, t, m, plan.OwnSlices(t)));
+    cost.Add("segments", mapping::kWaits, trip);
+  }
+  if (plan.turns > 1) {
+    // A turn comes, the one before is fetched by cores, the one before that is computed.
+    cost.Phase("second image", 1);
+    cost.Lane(), cost.Add("image", port_is, image), cost.Add("segments", mapping::kWaits, trip);
+    cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image);
+    cost.Add("barriers", mapping::kWaits, hop);
+    // The last turn may have fewer rows. Two have come before, and its results leave behind all.
+    const auto n = static_cast<double>(plan.turns);
+    const int64_t last = tiling.cluster_rows - (plan.turns - 1) * plan.turn_rows();
+    const int64_t last_of_core = CeilDiv(last, cores / plan.across);
+    const SliceNeeds of_last = NeedsOf(k, plan, t, m, last_of_core, k.wo());
+    const auto mean = [&](double turn, double last_turn) {
+      return ((n - 1) * turn + last_turn) / n;
+    };
+    const auto part = [](int64_t a, int64_t b) {
+      return static_cast<double>(a) / static_cast<double>(b);
+    };
+    const double rows = mean(1, part(last_of_core, tiling.core_rows));
+    const double images = n - 1 + part(k.InputRows(last), k.InputRows(plan.turn_rows()));
+    cost.Phase("turns", n);
+    cost.Lane(), cost.Add("sums", mapping::kTensorUnit, own * mean(slice.tensor, of_last.tensor));
+    cost.Add("elementwise", mapping::kVectorUnit,
+             own * mean(slice.vector, of_last.vector) + elementwise * rows);
+    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core * rows);
+    cost.Add("queues and barriers", mapping::kWaits, own * get("sync.drain") + 2 * hop);
+    // Clusters drift apart, so that GMEM does not wait for all of them.
+    cost.Lane(), cost.Add("image", port_is, image * (images - 2) / n);
+    cost.Add("results", share_is, results * (n - 1) / n);
+    cost.Add("segments and barriers", mapping::kWaits, te::kPartInStep * trip + hop);
+    cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image * (images - 1) / n);
+    cost.Add("results", mapping::kMoveDma, (gathers ? 1 : own) * from_core * rows);
+    cost.Add("barriers", mapping::kWaits, 2 * hop);
+    cost.Phase("last results", 1), cost.Lane();
+    cost.Add("results", share_is, results * part(last, plan.turn_rows()));
+    cost.Add("segments", mapping::kWaits, trip);
+    return cost;
+  }
+  cost.Phase("image", 1), cost.Lane(), cost.Add("image", mapping::kMoveDma, core_image);
+  cost.Add("barriers", mapping::kWaits, hop);
+  cost.Phase("slices", own);
   cost.Lane(), cost.Add("sums", mapping::kTensorUnit, slice.tensor);
   cost.Add("elementwise", mapping::kVectorUnit, slice.vector);
   if (!gathers) cost.Add("results", mapping::kMoveDma, from_core);
+  cost.Add("queues", mapping::kWaits, get("sync.drain"));
   cost.Lane(), cost.Add("filters", mapping::kMoveDma, slice.move);
   if (gathers) {
     cost.Phase("all slices", 1), cost.Lane();
-    cost.Add("elementwise", mapping::kVectorUnit, k.Cycles(m, pixels * channels));
+    cost.Add("elementwise", mapping::kVectorUnit, elementwise);
     cost.Add("results", mapping::kMoveDma, from_core);
   }
-  cost.Phase("waits between slices", static_cast<double>(own));
-  cost.Lane(), cost.Add("queues", mapping::kWaits, get("sync.drain"));
+  cost.Phase("results", 1), cost.Lane();
+  cost.Add("results", port_is, results * share / port);
+  cost.Add("segments and barriers", mapping::kWaits, trip + hop);
   return cost;
 }
 
-// Cycles before the first tile in which filters come: each core loads those that it merges; others come by way of SMEM
-// once.
+// Cycles before the first tile in which filters come: each core loads those that it merges, and makes all if they stay;
+// others come by way of SMEM once.
 void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m,
                 mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
@@ -191,34 +265,45 @@ void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
   const auto bytes = static_cast<double>(k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in));
   // Parts come again for each tile.
-  const bool is_cut = Slices(k, plan.merged, m).parts(k) > 1;
+  const Slices t(k, plan.merged, m);
+  const bool is_cut = t.parts(k) > 1;
   cost.Phase("filters", is_cut ? static_cast<double>(plan.tiling.tiles) : 1), cost.Lane();
   cost.Add("filters", gmem <= link ? mapping::kGmem : mapping::kLink,
            bytes * (plan.merged > 1 ? cores : 1) / std::min(link, gmem));
+  if (plan.merged > 1 && plan.FiltersAhead(k, t, m)) {
+    cost.Add("filters made", mapping::kVectorUnit, MakingCycles(k, t, m, t.count));
+  }
+}
+
+// Bytes of WMEM: all filters of a core, or those of one slice, twice where the next ones come meanwhile.
+int64_t WmemNeeds(const GroupedConv& k, const Sharing& plan, const Slices& t,
+                  const isa::Machine& m) {
+  if (plan.FiltersAhead(k, t, m)) return plan.AllFilterBytes(k, t);
+  const bool is_shared = plan.kind == Sharing::Kind::kShared;
+  return (plan.merged > 1 || is_shared ? 2 : 1) * t.WmemBytes(k);
 }
 
 mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
+  const Slices t(k, plan.merged, m);
   if (plan.kind == Sharing::Kind::kShared) {
-    const Slices t(k, plan.merged, m);
     const SharedBytes bytes(k, t, plan);
-    const bool gathers = plan.Gathers(k, t);
-    const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo(), gathers);
-    const int64_t channels = gathers ? plan.OwnSlices(t) * t.out : 0;
-    const int64_t together =
-        gathers ? k.NmemBytes(plan.tiling.core_rows * k.wo() * channels, channels) : 0;
+    const SliceNeeds slice = NeedsOf(k, plan, t, m, plan.tiling.core_rows, k.wo());
+    const int64_t channels = plan.Gathers(k, t) ? plan.OwnSlices(t) * t.out : 0;
+    const int64_t copies = plan.turns > 1 ? 2 : 1;
     return {.kind = "slices shared by cores",
             .cost = CostOfShared(k, plan, m),
-            .needs = {.nmem = slice.nmem_bytes + together +
-                              OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
-                      .wmem = 2 * t.WmemBytes(k),
-                      .smem = RoundUp(bytes.image, kOnChipAlignment) +
-                              RoundUp(bytes.results, kOnChipAlignment)}};
+            .needs = {.nmem = slice.nmem_bytes +
+                              k.NmemBytes(plan.tiling.core_rows * k.wo() * channels, channels) +
+                              copies * OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
+                      .wmem = WmemNeeds(k, plan, t, m),
+                      .smem = copies * (RoundUp(bytes.image, kOnChipAlignment) +
+                                        RoundUp(bytes.results, kOnChipAlignment))}};
   }
   mapping::Estimate estimate = {.kind = "slices of tiles", .cost = {}, .needs = {}};
   AddFilters(k, plan, m, estimate.cost);
   estimate.cost.Append(te::PipelinedParts(m, plan.tiling.tiles, plan.tiling.needs));
   estimate.needs.nmem = plan.tiling.needs.nmem_bytes;
-  estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * Slices(k, plan.merged, m).WmemBytes(k);
+  estimate.needs.wmem = WmemNeeds(k, plan, t, m);
   return estimate;
 }
 
@@ -323,16 +408,18 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
           return TileOfSlices(k, t, m, rows, columns);
         }));
     for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
-      std::optional<Sharing> plan = SharedSlices(k, t, across, m);
-      if (!plan || !Agrees(plan->choice, c.schedule)) continue;
-      const mapping::Estimate estimate = EstimateOf(k, *plan, m);
-      const std::string misfit = WhyNot(estimate.needs, m, plan->choice);
-      if (!misfit.empty()) {
-        why = misfit;
-        continue;
+      for (int64_t turns = 1; turns <= CeilDiv(k.ho(), m.clusters()); ++turns) {
+        std::optional<Sharing> plan = SharedSlices(k, t, across, turns, m);
+        if (!plan || !Agrees(plan->choice, c.schedule)) continue;
+        const mapping::Estimate estimate = EstimateOf(k, *plan, m);
+        const std::string misfit = WhyNot(estimate.needs, m, plan->choice);
+        if (!misfit.empty()) {
+          why = misfit;
+          continue;
+        }
+        plan->cycles = estimate.cost.cycles();
+        plans.push_back(*std::move(plan));
       }
-      plan->cycles = estimate.cost.cycles();
-      plans.push_back(*std::move(plan));
     }
   }
   if (plans.empty() && !c.schedule.empty() && !why.empty()) return NoSchedule(c, why);

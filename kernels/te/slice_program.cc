@@ -1,5 +1,6 @@
 #include "kernels/te/slice_program.h"
 
+#include <algorithm>
 #include <string_view>
 #include <tuple>
 
@@ -23,19 +24,25 @@ using te::Tensor;
 // `f`, which is there.
 struct Filters {
   Tensor diagonal;  // in NMEM; none if no groups are merged
-  Tensor filters;   // (slices * out, kh, kw, in)
+  Tensor filters;   // in WMEM: (slices, out, kh, kw, in)
 };
-Filters MergedFilters(te::Graph& g, const GroupedConv& k, const Slices& t, const Tensor& f) {
+Filters FiltersOf(te::Graph& g, const GroupedConv& k, const Slices& t, const Tensor& f) {
   const int64_t gci = k.group_ci(), gco = k.group_co();
   Filters result;
+  const te::Shape shape = {t.count, t.out, k.kh, k.kw, t.in};
+  if (t.merged == 1) {
+    result.filters = g.Compute("W", shape, [&](const te::Axes& at) {
+      return f(at[0] * t.out + at[1], at[2], at[3], at[4]);
+    });
+    return result;
+  }
   result.diagonal =
       g.Compute("D", {t.count, t.merged, gco, k.kh, k.kw, t.merged, gci}, [&](const te::Axes& at) {
         const Expr channel = (at[0] * t.merged + at[1]) * gco + at[2];
         return te::Select(ir::Eq(at[1], at[5]), f(channel, at[3], at[4], at[6]), 0.0);
       });
-  result.filters = g.Compute("W", {t.count * t.out, k.kh, k.kw, t.in}, [&](const te::Axes& at) {
-    return result.diagonal(at[0] / t.out, at[0] % t.out / gco, at[0] % gco, at[1], at[2],
-                           at[3] / gci, at[3] % gci);
+  result.filters = g.Compute("W", shape, [&](const te::Axes& at) {
+    return result.diagonal(at[0], at[1] / gco, at[1] % gco, at[2], at[3], at[4] / gci, at[4] % gci);
   });
   return result;
 }
@@ -52,7 +59,7 @@ void AddUpParts(Schedule& s, const Slices& t, const Tensor& sums, te::Stage& rea
       {row, column, channel, first, stage.axis(1), stage.axis(2), stage.axis(3), r, c, i});
   stage.Pragma(first, "conv_acc").PragmaInit(first, "fill");
   s[filters].ComputeAt(stage, channel).SetScope(isa::kWmem);
-  s[filters].Pragma(s[filters].axis(0), "memcpy");
+  s[filters].Pragma(s[filters].axis(1), "memcpy");
 }
 
 // The tensors of a plan by the tensor unit, and their schedule.
@@ -85,20 +92,25 @@ class SliceProgram {
     x_ = g_.Placeholder("X", {k_.h, k_.w, k_.ci}, k_.in);
     f_ = g_.Placeholder("F", {k_.co, k_.kh, k_.kw, k_.group_ci()}, k_.in);
     const Tensor b = k_.bias ? g_.Placeholder("B", {k_.co}, k_.sum) : Tensor();
+    filters_ = FiltersOf(g_, k_, t_, f_);
     padded_ = Padded(g_, k_, x_);
-    part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in},
-                       [&](Expr slice, Expr y, Expr column, Expr i) {
-                         return padded_(y, column, slice * t_.in + i);
-                       });
-    merged_ = is_merged_ ? MergedFilters(g_, k_, t_, f_) : Filters{.diagonal = {}, .filters = f_};
+    // A core's only slice is all that it has of the image.
+    const auto element = [&](Expr slice, Expr y, Expr column, Expr i) {
+      return padded_(y, column, slice * t_.in + i);
+    };
+    const bool is_part = plan_.CoreSlices(t_) > 1;
+    if (is_part) {
+      part_ = g_.Compute("Q", {t_.count, padded_.shape()[0], padded_.shape()[1], t_.in}, element);
+    }
     const te::ReduceAxis r = g_.ReduceAxisOf("r", k_.kh), w = g_.ReduceAxisOf("s", k_.kw);
     const te::ReduceAxis i = g_.ReduceAxisOf("i", t_.in);
     const te::Shape out = {k_.ho(), k_.wo(), t_.count, t_.out};
     sums_ = g_.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
-      const Expr value =
-          part_(slice, y * k_.stride + r * k_.dilation, column * k_.stride + w * k_.dilation, i);
-      const Expr weight = merged_.filters(slice * t_.out + c, r, w, i);
-      return te::ReduceSum(To(k_.sum, value) * To(k_.sum, weight), r, w, i);
+      const Expr row = y * k_.stride + r * k_.dilation;
+      const Expr place = column * k_.stride + w * k_.dilation;
+      const Expr value = is_part ? part_(slice, row, place, i) : element(slice, row, place, i);
+      const Expr weight = filters_.filters(slice, c, r, w, i);
+      return te::ReduceSum(To(k_.sum, weight) * To(k_.sum, value), r, w, i);
     });
     biases_ = b ? g_.Reshape(b, {t_.count, t_.out}) : b;
     const auto copy = [&](const char* name, const Tensor& from) {
@@ -116,8 +128,6 @@ class SliceProgram {
     const bool by_smem = !is_merged_ && !is_shared_ && filter_bytes <= m_.smem_bytes();
     if (by_smem) shared_filters_ = s.CacheRead(f_, isa::kSmem);
     if (is_merged_) near_filters_ = s.CacheRead(f_, isa::kNmem);
-    filters_ =
-        is_merged_ ? merged_.filters : s.CacheRead(by_smem ? shared_filters_ : f_, isa::kWmem);
     if (is_shared_) image_ = s.CacheRead(x_, isa::kSmem);
     if (biases_) near_biases_ = s.CacheRead(biases_, isa::kNmem);
   }
@@ -129,9 +139,19 @@ class SliceProgram {
 
   // The memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
   void ShareSlices(Schedule& s, const Tensor& y) {
+    Axis turn = cid_;
+    if (plan_.turns > 1) {
+      std::tie(turn, row_) = s[y].Split(row_, plan_.turn_rows());
+      // By cores: one transfer of the memory core waits for the other.
+      Axis core;
+      std::tie(core, row_) = s[y].SplitParts(row_, plan_.StoringCores(m_));
+      s[y].Bind(core, isa::kCoreAxis);
+      for (const Tensor& moved : {image_, whole_, padded_}) s[moved].DoubleBuffer();
+      if (gathers_) s[steps_.tensors.empty() ? gathered_ : steps_.tensors.back()].DoubleBuffer();
+    }
     s[y].Pragma(row_, "memcpy");
-    At(s, s[y], cid_, image_, isa::kSmem, "memcpy");
-    te::Stage& results = s[whole_].ComputeAt(s[y], cid_).SetScope(isa::kSmem);
+    At(s, s[y], turn, image_, isa::kSmem, "memcpy");
+    te::Stage& results = s[whole_].ComputeAt(s[y], turn).SetScope(isa::kSmem);
     auto [core_row, yy] = results.Split(results.axis(0), plan_.tiling.core_rows);
     auto [core_slice, own] = results.Split(results.axis(2), plan_.OwnSlices(t_));
     const Axis column = results.axis(1), c = results.axis(3);
@@ -177,15 +197,21 @@ class SliceProgram {
     te::Stage& by_slices = gathers_ ? s[gathered_] : results;
     if (is_merged_) {
       At(s, of_core, tid_, near_filters_, isa::kNmem, "memcpy");
-      At(s, by_slices, slice_, merged_.diagonal, isa::kNmem, pragma::kPad);
-      s[merged_.diagonal].DoubleBuffer();
     }
-    if (is_merged_ || is_shared_) s[filters_].DoubleBuffer();
-    At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
+    te::Stage& filters = s[filters_.filters];
+    const bool ahead = plan_.FiltersAhead(k_, t_, m_);
+    if (is_merged_) {
+      At(s, ahead ? filters : by_slices, ahead ? filters.axis(0) : slice_, filters_.diagonal,
+         isa::kNmem, pragma::kPad);
+      if (!ahead) s[filters_.diagonal].DoubleBuffer();
+    }
+    if (!ahead && (is_merged_ || is_shared_)) filters.DoubleBuffer();
+    if (part_) At(s, by_slices, slice_, part_, isa::kNmem, "memcpy");
     if (t_.parts(k_) > 1) {
-      AddUpParts(s, t_, sums_, by_slices, slice_, filters_);
+      AddUpParts(s, t_, sums_, by_slices, slice_, filters_.filters);
     } else {
-      At(s, by_slices, slice_, filters_, isa::kWmem, "memcpy");
+      filters.ComputeAt(ahead ? of_core : by_slices, ahead ? tid_ : slice_).SetScope(isa::kWmem);
+      filters.Pragma(filters.axis(1), "memcpy");
       At(s, by_slices, slice_, sums_, isa::kNmem, "conv");
     }
     const Axis& epilogue = gathers_ ? tid_ : slice_;
@@ -203,9 +229,9 @@ class SliceProgram {
   const bool is_shared_, is_merged_, gathers_;
   te::Graph g_;
   Tensor x_, f_, padded_, part_, sums_, biases_, gathered_, whole_;
-  Filters merged_;
+  Filters filters_;
   EpilogueSteps steps_;
-  Tensor shared_filters_, near_filters_, filters_, image_, near_biases_;
+  Tensor shared_filters_, near_filters_, image_, near_biases_;
   Axis cid_, row_, tid_, slice_;
 };
 // [tensor-program groups end]

@@ -2,6 +2,7 @@
 #ifndef KERNELS_TE_SLICE_PROGRAM_H_
 #define KERNELS_TE_SLICE_PROGRAM_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -66,11 +67,35 @@ struct Sharing {
   GridTiling tiling = {};      // kShared: the rows of a cluster and of a core
   int64_t merged = 0;          // groups of a slice
   int64_t across = 1;          // kShared: cores that share the slices
+  int64_t turns = 1;           // kShared: in which a cluster takes its rows
   double cycles = 0;
   ScheduleChoice choice = {};
 
   // kShared: slices of a core.
   int64_t OwnSlices(const Slices& t) const { return t.count / across; }
+  int64_t turn_rows() const { return CeilDiv(tiling.cluster_rows, turns); }
+  // Several turns: cores that store equal runs of a turn's rows.
+  int64_t StoringCores(const isa::Machine& m) const {
+    int64_t cores = std::min(turn_rows(), m.cores_per_cluster());
+    while (turn_rows() % cores != 0) --cores;
+    return cores;
+  }
+  // Slices of a core.
+  int64_t CoreSlices(const Slices& t) const {
+    return kind == Kind::kShared ? OwnSlices(t) : t.count;
+  }
+  // Of the filters of all slices of a core. An instruction's banks begin with its slice's filters, so behind the last
+  // bank there is room for the slices in front of the last one.
+  int64_t AllFilterBytes(const GroupedConv& k, const Slices& t) const {
+    const int64_t own = CoreSlices(t);
+    return own * t.WmemBytes(k) + (own - 1) * t.WmemBytes(k) / isa::kTensorLanes;
+  }
+  // Whether a core has the filters of all its slices in WMEM before the first: where WMEM holds them. Those that come
+  // from GMEM as they are, for one turn, come slice by slice, while others are convolved.
+  bool FiltersAhead(const GroupedConv& k, const Slices& t, const isa::Machine& m) const {
+    return (t.merged > 1 || kind == Kind::kTiles || turns > 1) && t.parts(k) == 1 &&
+           AllFilterBytes(k, t) <= m.wmem_bytes();
+  }
   // Where half of the lanes or more are no channels. Rows of biases have to be whole groups of the vector unit.
   bool Gathers(const GroupedConv& k, const Slices& t) const {
     return kind == Kind::kShared && 2 * t.out <= isa::kTensorLanes &&

@@ -477,7 +477,7 @@ TEST(LayersTest, EveryKindOfGroups) {
       std::set<std::vector<int64_t>> seen;
       for (const kernels::RankedSchedule& schedule : *all) {
         std::vector<int64_t> kind;
-        for (const char* name : {"merged", "shared", "across", "flat", "shifts", "smem"}) {
+        for (const char* name : {"merged", "shared", "across", "turns", "flat", "shifts", "smem"}) {
           const auto it = schedule.choice.find(name);
           kind.push_back(it == schedule.choice.end() ? -1 : it->second);
         }
@@ -496,6 +496,40 @@ TEST(LayersTest, EveryKindOfGroups) {
     }
   }
   EXPECT_GE(kinds.size(), 20u);
+}
+
+// A core makes the filters of its slices once, while the image comes, if WMEM holds them all; then the rows of a
+// cluster may come in turns, which are loaded and stored while others are convolved.
+TEST(LayersTest, FiltersOfSlicesAndTurns) {
+  const auto cycles = [](std::string_view shape, std::string_view groups,
+                         kernels::ScheduleChoice schedule, std::string_view wmem) {
+    auto c = ParseCase({.op = "conv2d",
+                        .shape = std::string(shape),
+                        .dtype = "i8",
+                        .attributes = {StrCat("groups=", groups)}});
+    EXPECT_TRUE(c.ok()) << c.status();
+    c->schedule = std::move(schedule);
+    CaseSettings settings;
+    settings.overrides = {StrCat("core.wmem_kib=", wmem)};
+    const auto report = RunCase(*c, settings);
+    EXPECT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok) << report->difference;
+    return report->simulated->cycles;
+  };
+  // Four slices of 49,152 bytes, and three of 768 behind the last bank: 194 KiB and a quarter.
+  const kernels::ScheduleChoice slices = {
+      {"across", 4}, {"merged", 30}, {"shared", 1}, {"turns", 1}};
+  const int64_t at_once = cycles("14x14x480,480x5x5x1", "480", slices, "195");
+  EXPECT_LT(at_once, cycles("14x14x480,480x5x5x1", "480", slices, "193") - 1000);
+  // A core's only slice is not copied, which would take 118 cycles of 9712.
+  const kernels::ScheduleChoice only_slice = {
+      {"across", 4}, {"clusters", 4}, {"merged", 48}, {"shared", 1}, {"turns", 1}};
+  EXPECT_LT(cycles("28x28x192,192x3x3x1", "192", only_slice, "1024"), 9650);
+  // Without filters made in each turn.
+  kernels::ScheduleChoice turns = {{"across", 4}, {"merged", 36}, {"shared", 1}, {"turns", 5}};
+  const int64_t in_turns = cycles("56x56x144,144x3x3x1", "144", turns, "1024");
+  turns["turns"] = 1;
+  EXPECT_LT(5 * in_turns, 4 * cycles("56x56x144,144x3x3x1", "144", turns, "1024"));
 }
 
 // Reductions part by part have no pieces in SMEM: a piece of 460,800 bytes was counted as one of its parts.
