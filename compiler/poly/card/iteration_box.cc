@@ -4,6 +4,7 @@
 #include <isl/set.h>
 #include <isl/val.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -76,9 +77,9 @@ Expr IsNotNegative(const arith::LinearForm& form, ir::Type type, ir::Context& c)
   return sum <= (more.empty() ? c.Int(type, constant) : arith::SumExpr(c, type, more, constant));
 }
 
-absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c) {
+absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c,
+                                          const std::vector<Bound>& larger) {
   IterationBox box;
-  isl::set whole = isl::set::universe(s.domain.space());
   for (size_t d = 0; d < s.iterators.size(); ++d) {
     const int position = static_cast<int>(d);
     const isl::val least = isl::manage(isl_set_dim_min_val(s.domain.copy(), position));
@@ -86,12 +87,27 @@ absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c) {
     if (!least.is_int() || !most.is_int()) return NoBox(s, "expected loops with constant bounds");
     box.bounds.push_back({isl_val_get_num_si(least.get()),
                           isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1});
-    whole = isl::manage(isl_set_lower_bound_val(whole.release(), isl_dim_set,
-                                                static_cast<unsigned>(d), least.copy()));
-    whole = isl::manage(isl_set_upper_bound_val(whole.release(), isl_dim_set,
-                                                static_cast<unsigned>(d), most.copy()));
   }
+  const auto all_of = [&] {
+    isl::set whole = isl::set::universe(s.domain.space());
+    for (size_t d = 0; d < box.bounds.size(); ++d) {
+      const auto [min, extent] = box.bounds[d];
+      const auto at = static_cast<unsigned>(d);
+      const isl::val least(s.domain.ctx(), min), most(s.domain.ctx(), min + extent - 1);
+      whole = isl::manage(isl_set_lower_bound_val(whole.release(), isl_dim_set, at, least.copy()));
+      whole = isl::manage(isl_set_upper_bound_val(whole.release(), isl_dim_set, at, most.copy()));
+    }
+    return whole;
+  };
+  isl::set whole = all_of();
   if (whole.is_equal(s.domain)) return box;
+  for (size_t d = 0; d < larger.size(); ++d) {
+    const int64_t min = std::min(box.bounds[d].min, larger[d].min);
+    const int64_t end =
+        std::max(box.bounds[d].min + box.bounds[d].extent, larger[d].min + larger[d].extent);
+    box.bounds[d] = {min, end - min};
+  }
+  if (!larger.empty()) whole = all_of();
   const isl::set inside =
       isl::manage(isl_set_coalesce(isl_set_gist(s.domain.copy(), whole.copy())));
   const std::optional<Expr> condition = ConditionOf(s, inside, c);

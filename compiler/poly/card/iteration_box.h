@@ -27,8 +27,12 @@ struct IterationBox {
 //
 //   for (y, 0, 9) { for (i, 0, 3) { if (y + i - 1 >= 0) { S } } }   -->   [0, 9) x [0, 3), 1 <= y + i
 //
+// If that is not all of the box, a larger one is taken where `larger` is not empty: for each iterator what it is to
+// reach.
+//
 // Errors: bounds that are no numbers, iterations that no conjunction of inequalities picks. Throws isl::exception.
-absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c);
+absl::StatusOr<IterationBox> IterationsOf(const Statement& s, ir::Context& c,
+                                          const std::vector<Bound>& larger = {});
 
 // 0 <= form, a number being alone on its side if all coefficients have one sign: 1 <= y + i of y + i - 1.
 ir::Expr IsNotNegative(const arith::LinearForm& form, ir::Type type, ir::Context& c);

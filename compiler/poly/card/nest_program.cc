@@ -20,6 +20,7 @@
 #include "compiler/poly/card/join_parts.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/poly/card/plane_products.h"
+#include "compiler/poly/card/product_forms.h"
 #include "compiler/poly/card/scalar_stage.h"
 #include "compiler/poly/card/stage_copies.h"
 #include "compiler/poly/card/stage_graph.h"
@@ -58,6 +59,14 @@ class Scheduler {
     }
     MakeFunction();
     return std::move(program_);
+  }
+
+  // What the barriers between the groups take alone.
+  double LeastCycles() {
+    FindGroups();
+    double cycles = 0;
+    for (size_t i = 0; i < group_of_.size(); ++i) cycles += group_of_[i] == i ? Barrier() : 0;
+    return cycles;
   }
 
  private:
@@ -262,6 +271,8 @@ class Scheduler {
       return again;
     }
     absl::StatusOr<Piece> piece = NewPiece(members);
+    piece = Cheaper(std::move(piece), WithOwnFactorsOf(members));
+    piece = Cheaper(std::move(piece), AsTwoSumsOf(members));
     if (!piece.ok() && members.size() == 1) piece = ScalarPiece(*members[0], piece.status());
     if (piece.ok()) pieces_[key] = *piece;
     return piece;
@@ -304,6 +315,35 @@ class Scheduler {
     }
     absl::StatusOr<Piece> of_wide = PieceInTypes(others);
     return Cheaper(std::move(of_wide), PieceInTypes(members));
+  }
+
+  absl::StatusOr<Piece> WithOwnFactorsOf(const Members& members) {
+    const OwnFactors own = WithOwnFactors(members, c_);
+    if (own.stages.empty()) return InvalidInput("no tensor is multiplied with itself");
+    for (const auto& [view, whole] : own.views) MakeView(view, whole);
+    Members others;
+    for (const NestStage& stage : own.stages) others.push_back(&stage);
+    return NewPiece(others);
+  }
+
+  // A sum of two products that reads no other member's results, as two groups.
+  absl::StatusOr<Piece> AsTwoSumsOf(const Members& members) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      const auto sums = AsTwoSums(*members[i], c_);
+      const auto is_read = [&](const NestStage* m) {
+        return m != members[i] && ReadsOf(*members[i]).contains(m->target);
+      };
+      if (!sums || std::any_of(members.begin(), members.end(), is_read)) continue;
+      MakeBuffer(sums->first.target);
+      ASSIGN_OR_RETURN(Piece all, CheapestPiece({&sums->first}));
+      all.temporaries.push_back(flat_.at(sums->first.target));
+      Members others = members;
+      others[i] = &sums->second;
+      ASSIGN_OR_RETURN(const Piece piece, CheapestPiece(others));
+      Add(piece, all);
+      return all;
+    }
+    return InvalidInput("no sum of two products");
   }
 
   bool MultipliesOnTensorUnit(ir::Type type) const {
@@ -599,7 +639,7 @@ class Scheduler {
     place.to = flat_.at(last.target);
     const te::Shape whole = ShapeOf(last.target);
     if (!last.extents.empty() && last.extents != whole) {
-      RETURN_IF_ERROR(PlaceBox(last, whole, ShapeOf(output), place));
+      RETURN_IF_ERROR(PlaceBox(last, ShapeOf(output), place));
     }
     ir::Stmt body = te::Rename(to).Mutate(part.body);
     for (; body.Is(ir::StmtKind::kAllocate) && body.buffer()->scope == "gmem"; body = body.body()) {
@@ -610,38 +650,18 @@ class Scheduler {
     return piece;
   }
 
-  // Where the elements of a box stand in the whole tensor.
-  static absl::Status PlaceBox(const NestStage& stage, const te::Shape& whole,
-                               const te::Shape& shape, te::Renamed& place) {
-    std::vector<int64_t> strides(whole.size(), 1);
-    for (size_t d = whole.size(); d-- > 1;) strides[d - 1] = strides[d] * whole[d];
-    for (size_t d = 0; d < whole.size(); ++d) place.offset += stage.low[d] * strides[d];
-    // A dimension of the shape is one of the box, or several that stand one in the other without gaps.
-    size_t d = whole.size();
-    place.strides.assign(shape.size(), 1);
-    for (size_t k = shape.size(); k-- > 0;) {
-      int64_t elements = 1;
-      while (elements < shape[k] && d > 0) {
-        --d;
-        if (stage.extents[d] == 1) continue;
-        if (elements == 1) place.strides[k] = strides[d];
-        if (elements * place.strides[k] != strides[d]) break;
-        elements *= stage.extents[d];
-      }
-      if (elements != shape[k]) {
-        return InvalidInput("'", stage.place, "': expected a store of whole rows");
-      }
-    }
-    return absl::OkStatus();
-  }
-
   void MakeFunction() {
     ir::Function& whole = program_.function;
     whole.name = function_.name;
     whole.context = function_.context;
     for (const ir::Param& param : function_.params) {
-      whole.params.push_back(
-          {.var = {}, .buffer = flat_.at(param.buffer), .access = param.access, .scope = ""});
+      const auto& first = stages_.read_first;
+      const bool is_read = std::find(first.begin(), first.end(), param.buffer) != first.end();
+      const bool is_out = param.access == ir::Access::kOut;
+      whole.params.push_back({.var = {},
+                              .buffer = flat_.at(param.buffer),
+                              .access = is_read && is_out ? ir::Access::kInOut : param.access,
+                              .scope = ""});
     }
     program_.cycles = all_.cycles;
     program_.reassociates = all_.reassociates;
@@ -670,24 +690,40 @@ class Scheduler {
   NestProgram program_;
 };
 
-}  // namespace
-
-absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target,
-                                            const CountScalarStores& scalar_stores) {
-  const auto schedule = [&](const NestStages& stages) {
-    return Scheduler(function, target, stages, scalar_stores).Run();
-  };
-  ASSIGN_OR_RETURN(NestStages stages, FindStages(function));
-  absl::StatusOr<NestProgram> program = schedule(stages);
-  // Stores with gaps, or whole rows of sums.
+// The program of stages, with stores with gaps or whole rows of sums, whichever is cheaper.
+absl::StatusOr<NestProgram> ScheduleStages(const ir::Function& function, const Target& target,
+                                           NestStages stages,
+                                           const CountScalarStores& scalar_stores) {
+  absl::StatusOr<NestProgram> program = Scheduler(function, target, stages, scalar_stores).Run();
   const bool joins = JoinParts(*function.context, stages, [&](ir::Type type) {
     return target.instructions->Find(StrCat("add.", ir::TypeName(type))) != nullptr;
   });
   if (!joins) return program;
-  absl::StatusOr<NestProgram> joined = schedule(stages);
+  absl::StatusOr<NestProgram> joined = Scheduler(function, target, stages, scalar_stores).Run();
   const bool is_better = joined.ok() && !joined->has_scalar_stages &&
                          (!program.ok() || joined->cycles < program->cycles);
   return is_better ? std::move(joined) : std::move(program);
+}
+
+}  // namespace
+
+absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target,
+                                            const CountScalarStores& scalar_stores) {
+  ASSIGN_OR_RETURN(const NestStages stages, FindStages(function));
+  absl::StatusOr<NestProgram> program = ScheduleStages(function, target, stages, scalar_stores);
+  if (!stages.has_parts) return program;
+  // What is stored by boxes may have no instructions, or many elements that are not stored.
+  const absl::StatusOr<NestStages> others = FindStages(function, Parts::kOneByOne);
+  if (!others.ok()) return program;
+  if (program.ok() && !program->has_scalar_stages &&
+      program->cycles <= Scheduler(function, target, *others, scalar_stores).LeastCycles()) {
+    return program;
+  }
+  absl::StatusOr<NestProgram> other = ScheduleStages(function, target, *others, scalar_stores);
+  const auto cost = [](const absl::StatusOr<NestProgram>& p) {
+    return std::pair(!p.ok() ? 2 : p->has_scalar_stages ? 1 : 0, p.ok() ? p->cycles : 0);
+  };
+  return cost(other) < cost(program) ? std::move(other) : std::move(program);
 }
 
 }  // namespace polynao::poly

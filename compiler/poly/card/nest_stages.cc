@@ -12,17 +12,21 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
+#include "compiler/arith/logic.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/axis_values.h"
+#include "compiler/poly/card/expanded_allocations.h"
 #include "compiler/poly/card/iteration_box.h"
 #include "compiler/poly/card/merged_axes.h"
+#include "compiler/poly/card/part_stores.h"
 #include "compiler/poly/card/place_tables.h"
 #include "compiler/poly/card/select_stores.h"
 #include "compiler/poly/card/stage_forms.h"
+#include "compiler/poly/card/statement_order.h"
 #include "compiler/poly/card/sum_windows.h"
 #include "compiler/poly/isl/isl_tools.h"
 #include "compiler/poly/model/dependences.h"
@@ -111,81 +115,6 @@ Expr Guarded(const NestStage& stage, Expr condition) {
   return c.Select(condition, e, c.Const(e.type(), 0));
 }
 
-// Allocations in loops, moved out of them: each iteration has its own part. None if there are none to move.
-//
-//   for (i, 0, n) { allocate t: f32[m]  .. t[j] .. }   -->   allocate t: f32[n, m]  for (i, 0, n) { .. t[i, j] .. }
-class Expander : public ir::Mutator {
- public:
-  using ir::Mutator::Mutate;
-  std::optional<Stmt> Run(Stmt s) {
-    Stmt body = Mutate(s);
-    if (expanded_.empty()) return std::nullopt;
-    for (ir::Buffer buffer : expanded_) body = body.context().Allocate(buffer, body);
-    return body;
-  }
-
-  Stmt Mutate(Stmt s) override {
-    if (s.Is(StmtKind::kFor)) {
-      loops_.push_back(s);
-      const Stmt loop = MutateChildren(s);
-      loops_.pop_back();
-      return loop;
-    }
-    if (s.Is(StmtKind::kAllocate) && !loops_.empty() && Expand(s.buffer())) return Mutate(s.body());
-    s = MutateChildren(s);
-    if (!s.Is(StmtKind::kStore)) return s;
-    const auto it = by_.find(s.buffer());
-    if (it == by_.end()) return s;
-    return s.context().Store(it->second.first, At(it->second.second, s.indices()), s.value());
-  }
-  Expr Mutate(Expr e) override {
-    e = MutateOperands(e);
-    if (!e.Is(ExprKind::kLoad)) return e;
-    const auto it = by_.find(ir::Buffer(e.buffer()));
-    if (it == by_.end()) return e;
-    return e.context().Load(it->second.first, At(it->second.second, e.operands()));
-  }
-
- private:
-  static constexpr double kMostElements = 1 << 26;
-
-  // Whether the buffer got a part for each iteration of the loops around it.
-  bool Expand(ir::Buffer buffer) {
-    ir::Context& c = *buffer->context;
-    std::vector<Expr> extents, at;
-    double elements = 1;
-    for (const Stmt& loop : loops_) {
-      const absl::StatusOr<int64_t> min = ir::EvaluateInt(loop.min(), {});
-      const absl::StatusOr<int64_t> extent = ir::EvaluateInt(loop.extent(), {});
-      if (!min.ok() || !extent.ok() || *extent < 1 || loop.for_kind() == ir::ForKind::kThread) {
-        return false;
-      }
-      elements *= static_cast<double>(*extent);
-      extents.push_back(c.Int(loop.var().type(), *extent));
-      at.push_back(*min == 0 ? Expr(loop.var()) : loop.var() - *min);
-    }
-    for (Expr extent : buffer->extents) {
-      const absl::StatusOr<int64_t> number = ir::EvaluateInt(extent, {});
-      if (!number.ok()) return false;
-      elements *= static_cast<double>(*number);
-      extents.push_back(extent);
-    }
-    if (elements > kMostElements) return false;
-    expanded_.push_back(c.NewBuffer(buffer->name, buffer->type, extents));
-    by_[buffer] = {expanded_.back(), at};
-    return true;
-  }
-
-  static std::vector<Expr> At(std::vector<Expr> at, absl::Span<const Expr> indices) {
-    at.insert(at.end(), indices.begin(), indices.end());
-    return at;
-  }
-
-  std::vector<Stmt> loops_;
-  std::vector<ir::Buffer> expanded_;
-  absl::flat_hash_map<ir::Buffer, std::pair<ir::Buffer, std::vector<Expr>>> by_;
-};
-
 // A body with what it computes of loops alone where it stands: let y1 = min(y + 1, 31) { Y[y] = X[y1] }.
 class LetInliner : public ir::Mutator {
  public:
@@ -203,41 +132,28 @@ class LetInliner : public ir::Mutator {
 
 class StageFinder {
  public:
-  StageFinder(const ir::Function& function, const Scop& scop, const Dependences& dependences)
-      : function_(function), scop_(scop), dependences_(dependences) {}
+  StageFinder(const ir::Function& function, const Scop& scop, const Dependences& dependences,
+              Parts parts)
+      : function_(function), scop_(scop), dependences_(dependences), parts_(parts) {}
 
-  absl::StatusOr<NestStages> Run() {
-    RETURN_IF_ERROR(CheckOrder());
+  // Statements in this order.
+  absl::StatusOr<NestStages> Run(const std::vector<size_t>& order) {
     NestStages stages;
     stages.locals = scop_.locals;
-    for (size_t i = 0; i < scop_.statements.size(); ++i) {
+    for (const size_t i : order) {
+      position_[scop_.statements[i].name] = stages.list.size();
       ASSIGN_OR_RETURN(NestStage stage, StageOf(scop_.statements[i], stages));
       stages.list.push_back(std::move(stage));
     }
     for (size_t i = 0; i < stages.list.size(); ++i) FindStart(stages.list, i);
     std::erase_if(stages.list, [](const NestStage& stage) { return !stage.target; });
+    const auto is_part = [](const NestStage& stage) { return bool{stage.condition}; };
+    stages.has_parts = std::any_of(stages.list.begin(), stages.list.end(), is_part) ||
+                       !std::is_sorted(order.begin(), order.end());
     return stages;
   }
 
  private:
-  // Each statement runs as a whole, one after the other.
-  absl::Status CheckOrder() const {
-    std::map<std::string, size_t> numbers;
-    for (size_t i = 0; i < scop_.statements.size(); ++i) numbers[scop_.statements[i].name] = i;
-    for (const isl::map& pairs : MapsOf(dependences_.All())) {
-      const size_t from = numbers.at(DomainName(pairs)), to = numbers.at(RangeName(pairs));
-      if (from < to) continue;
-      const Statement& s = scop_.statements[to];
-      if (from == to) {
-        return NoStage(s, "expected that no iteration needs what another one stores");
-      }
-      return NoStage(s, "expected that no iteration needs what '",
-                     FirstLine(ir::Print(scop_.statements[from].code)),
-                     "' stores in an earlier one");
-    }
-    return absl::OkStatus();
-  }
-
   // The loops of which an index is a number in mixed radix, the outermost first: y * 2 + r for r in [0, 2). None if it
   // is nothing of the kind, or does not reach all of an extent.
   static std::vector<size_t> DigitsOf(const Statement& s, const std::vector<Bound>& box, Expr index,
@@ -323,13 +239,72 @@ class StageFinder {
     return c.Store(view->first, indices, value);
   }
 
+  // An axis of all values of an index.
+  static void AddBoundAxis(const Statement& s, const std::vector<Bound>& box, Expr index,
+                           NestStage& stage) {
+    arith::VarRanges ranges;
+    for (size_t d = 0; d < s.iterators.size(); ++d) {
+      ranges[s.iterators[d]] = {box[d].min, box[d].min + box[d].extent - 1};
+    }
+    const arith::ConstRange range = arith::RangeOf(index, ranges);
+    stage.axes.push_back(index.context().NewVar("one", index.type()));
+    stage.low.push_back(range.min);
+    stage.extents.push_back(range.max - range.min + 1);
+  }
+
+  // That an axis is an index of others, as two comparisons; none if it is no sum of axes.
+  std::optional<std::pair<Expr, Expr>> IsThere(Expr index, const NestStage& stage,
+                                               size_t axis) const {
+    ir::Context& c = *function_.context;
+    arith::LinearForm form = arith::Decompose(index);
+    for (const arith::LinearForm::Term& term : form.terms()) {
+      const auto it = std::find(stage.axes.begin(), stage.axes.end(), term.atom);
+      if (it == stage.axes.end()) return std::nullopt;
+    }
+    const ir::Expr extent = stage.target->extents[axis];
+    const int64_t end = stage.low[axis] + stage.extents[axis];
+    const bool exists =
+        stage.low[axis] >= 0 && extent.Is(ExprKind::kIntImm) && end <= extent.int_value();
+    if (!exists || !form.AddTerm(stage.axes[axis], -1) || !form.AddConstant(-stage.low[axis])) {
+      return std::nullopt;
+    }
+    const ir::Type type = stage.axes[axis].type();
+    return std::pair(IsNotNegative(form, type, c), IsNotNegative(form * -1, type, c));
+  }
+
+  // Where a part of a box is stored, that of whole rows of the target, if that is not much larger: stores and loads of
+  // rows have no gaps.
   absl::StatusOr<NestStage> StageOf(const Statement& s, NestStages& stages) const {
+    ir::Context& c = *function_.context;
+    ASSIGN_OR_RETURN(NestStage stage, StageOf(s, IterationsOf(s, c), stages));
+    const std::optional<Stmt> store = StoreOf(s.code);
+    if (!stage.condition || IsWhole(stage) || stage.target != store->buffer()) return stage;
+    ASSIGN_OR_RETURN(const IterationBox box, IterationsOf(s, c));
+    std::vector<Bound> rows = box.bounds;
+    double more = 1;
+    for (size_t d = 0; d < stage.axes.size(); ++d) {
+      int64_t constant;
+      const int at = IteratorOf(s, store->indices()[d], constant);
+      const Expr extent = stage.target->extents[d];
+      if (at < 0 || !extent.Is(ExprKind::kIntImm)) continue;
+      rows[at] = {-constant, extent.int_value()};
+      more *= static_cast<double>(extent.int_value()) / static_cast<double>(stage.extents[d]);
+    }
+    const double much = stage.reduction ? 1.25 : 4;
+    if (more > much) return stage;
+    absl::StatusOr<NestStage> whole = StageOf(s, IterationsOf(s, c, rows), stages);
+    return whole.ok() ? std::move(whole) : stage;
+  }
+
+  absl::StatusOr<NestStage> StageOf(const Statement& s,
+                                    const absl::StatusOr<IterationBox>& iterations_of,
+                                    NestStages& stages) const {
     std::optional<Stmt> store = StoreOf(s.code);
     if (s.is_opaque || !store || s.code.Is(StmtKind::kIf)) {
       return NoStage(s, "expected one store, under affine conditions");
     }
     ir::Context& c = *function_.context;
-    ASSIGN_OR_RETURN(const IterationBox iterations, IterationsOf(s, c));
+    ASSIGN_OR_RETURN(const IterationBox iterations, iterations_of);
     const std::vector<Bound>& box = iterations.bounds;
     store = WithLoopsAsIndices(*store, s, box, stages);
     NestStage stage = {.name = s.name,
@@ -341,11 +316,15 @@ class StageFinder {
                        .value = {}};
     std::vector<bool> is_result(s.iterators.size());
     ir::VarMap by;  // iterators as axes and what they begin with
+    std::vector<std::pair<Expr, size_t>>
+        bound;  // indices that others decide, as that of a diagonal
     for (Expr index : store->indices()) {
       int64_t constant;
       const int d = IteratorOf(s, index, constant);
       if (d == -2 || (d >= 0 && is_result[d])) {
-        return NoStage(s, "expected indices of one loop each, found ", ir::Print(index));
+        bound.emplace_back(index, stage.axes.size());
+        AddBoundAxis(s, box, index, stage);
+        continue;
       }
       const ir::Var axis = c.NewVar(d < 0 ? "one" : s.iterators[d].name(), index.type());
       stage.axes.push_back(axis);
@@ -362,8 +341,29 @@ class StageFinder {
       stage.ranges.push_back({var, box[d].min, box[d].extent});
     }
     const Expr value = ir::Substitute(store->value(), by);
-    const Expr condition = iterations.condition ? ir::Substitute(iterations.condition, by) : Expr();
-    if (condition && stage.ranges.empty()) {
+    // Which elements there are, and what a reduction takes in of them.
+    Expr condition;
+    const auto require = [](Expr& all, Expr e) { all = all ? ir::And(all, e) : e; };
+    for (const auto& [index, axis] : bound) {
+      const std::optional<std::pair<Expr, Expr>> is_there =
+          IsThere(ir::Substitute(index, by), stage, axis);
+      if (parts_ == Parts::kOneByOne || !is_there) {
+        return NoStage(s, "expected indices of one loop each, found ", ir::Print(index));
+      }
+      require(stage.condition, is_there->first);
+      require(stage.condition, is_there->second);
+    }
+    if (iterations.condition) {
+      for (const Expr e : arith::Conjuncts(ir::Substitute(iterations.condition, by))) {
+        const bool is_reduced =
+            std::any_of(stage.ranges.begin(), stage.ranges.end(),
+                        [&](const NestStage::ReduceRange& r) { return ir::UsesVar(e, r.var); });
+        const bool stays = parts_ == Parts::kOneByOne && !stage.ranges.empty();
+        require(is_reduced || stays ? condition : stage.condition, e);
+      }
+    }
+    const bool is_part = bool{stage.condition};
+    if (is_part && (parts_ == Parts::kOneByOne || !IsDefined(value, stage))) {
       return NoStage(s, "expected a box of iterations, found bounds that depend on other loops");
     }
     if (stage.ranges.empty()) {
@@ -410,7 +410,7 @@ class StageFinder {
       // The reduction stores all of them again, so later readers do not count.
       const std::set<size_t> readers = ReadersOf(k);
       const bool is_start = !before.reduction && before.low == stage.low &&
-                            before.extents == stage.extents &&
+                            before.extents == stage.extents && StoreTheSame(before, stage) &&
                             readers.upper_bound(k) == readers.find(i);
       if (!is_start) return;
       ir::VarMap by;
@@ -427,13 +427,19 @@ class StageFinder {
     }
   }
 
-  // The statements that read or overwrite what a statement has stored.
+  // Of boxes that are the same.
+  static bool StoreTheSame(const NestStage& a, const NestStage& b) {
+    if (!a.condition || !b.condition) return !a.condition && !b.condition;
+    ir::VarMap by;
+    for (size_t d = 0; d < a.axes.size(); ++d) by[a.axes[d]] = b.axes[d];
+    return ir::Substitute(a.condition, by) == b.condition;
+  }
+
+  // The stages that read or overwrite what a stage has stored.
   std::set<size_t> ReadersOf(size_t k) const {
-    std::map<std::string, size_t> numbers;
-    for (size_t i = 0; i < scop_.statements.size(); ++i) numbers[scop_.statements[i].name] = i;
     std::set<size_t> readers;
     for (const isl::map& pairs : MapsOf(dependences_.All())) {
-      if (numbers.at(DomainName(pairs)) == k) readers.insert(numbers.at(RangeName(pairs)));
+      if (position_.at(DomainName(pairs)) == k) readers.insert(position_.at(RangeName(pairs)));
     }
     return readers;
   }
@@ -441,10 +447,65 @@ class StageFinder {
   const ir::Function& function_;
   const Scop& scop_;
   const Dependences& dependences_;
+  const Parts parts_;
+  std::map<std::string, size_t> position_;  // of each statement's stage
 };
 
+// A copy of a whole buffer, before the stages of statement `name`.
+NestStage CopyOf(ir::Buffer buffer, ir::Buffer copy, const std::string& name) {
+  ir::Context& c = *buffer->context;
+  NestStage stage = {.name = StrCat(name, ".old"),
+                     .place = StrCat(copy->name, " = ", buffer->name),
+                     .target = copy,
+                     .axes = {},
+                     .low = {},
+                     .extents = {},
+                     .value = {}};
+  std::vector<Expr> at;
+  for (const Expr extent : buffer->extents) {
+    at.push_back(c.NewVar("one", extent.type()));
+    stage.axes.emplace_back(at.back());
+    stage.low.push_back(0);
+    stage.extents.push_back(extent.int_value());
+  }
+  stage.value = c.Load(buffer, at);
+  return stage;
+}
+
+// The stages of one static control part.
+absl::StatusOr<NestStages> StagesOf(const ir::Function& function, const Scop& scop, Parts parts) {
+  constexpr DependenceOptions kOptions = {.reassociate_floats = true};
+  const Dependences dependences = ComputeDependences(scop, kOptions);
+  const absl::StatusOr<std::vector<size_t>> order = OrderOfStatements(scop, dependences);
+  if (order.ok() && (parts == Parts::kAsBoxes || std::is_sorted(order->begin(), order->end()))) {
+    return StageFinder(function, scop, dependences, parts).Run(*order);
+  }
+  if (order.ok()) return InvalidInput("function '", function.name, "': statements out of order");
+  if (parts == Parts::kOneByOne) return order.status();
+  Scop other = scop;
+  const std::vector<std::pair<ir::Buffer, ir::Buffer>> copies =
+      ReadOldValues(other, *function.context);
+  for (const auto& [buffer, copy] : copies) {
+    for (const Expr extent : buffer->extents) {
+      if (!extent.Is(ExprKind::kIntImm)) return order.status();
+    }
+  }
+  if (copies.empty()) return order.status();
+  const Dependences fewer = ComputeDependences(other, kOptions);
+  const absl::StatusOr<std::vector<size_t>> free = OrderOfStatements(other, fewer);
+  if (!free.ok()) return order.status();
+  ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, other, fewer, parts).Run(*free));
+  for (const auto& [buffer, copy] : copies) {
+    stages.locals.push_back(copy);
+    stages.read_first.push_back(buffer);
+    stages.list.insert(stages.list.begin(), CopyOf(buffer, copy, scop.statements[0].name));
+  }
+  stages.has_parts = true;
+  return stages;
+}
+
 // The stages of a function that is one static control part.
-absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
+absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function, Parts parts) {
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
   Stmt body = extraction.skeleton;
   std::vector<ir::Buffer> locals;
@@ -464,8 +525,7 @@ absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
       return InvalidInput("function '", function.name,
                           "': expected indices and bounds that do not wrap around");
     }
-    const Dependences dependences = ComputeDependences(scop, {.reassociate_floats = true});
-    ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, scop, dependences).Run());
+    ASSIGN_OR_RETURN(NestStages stages, StagesOf(function, scop, parts));
     stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
     return stages;
   });
@@ -473,7 +533,7 @@ absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
 
 class Unroller {
  public:
-  explicit Unroller(const ir::Function& function) : function_(function) {}
+  Unroller(const ir::Function& function, Parts parts) : function_(function), parts_(parts) {}
 
   // Adds the stages of `body`, in the iterations that `where` says.
   absl::Status Add(Stmt body, const std::string& where) {
@@ -488,11 +548,11 @@ class Unroller {
     if (body.Is(StmtKind::kStore)) return AddStore(body, where);
     ir::Function part = function_;
     part.body = body;
-    absl::StatusOr<NestStages> stages = StagesOfPart(part);
+    absl::StatusOr<NestStages> stages = StagesOfPart(part, parts_);
     if (stages.ok()) return Append(*stages, where);
-    if (const std::optional<Stmt> expanded = Expander().Run(body)) {
+    if (const std::optional<Stmt> expanded = WithExpandedAllocations(body)) {
       part.body = *expanded;
-      absl::StatusOr<NestStages> other = StagesOfPart(part);
+      absl::StatusOr<NestStages> other = StagesOfPart(part, parts_);
       if (other.ok()) return Append(*other, where);
     }
     if (body.Is(StmtKind::kSeq)) {
@@ -563,15 +623,20 @@ class Unroller {
       return InvalidInput("function '", function_.name, "': more than ", kMostStages, " stages");
     }
     // Numbers go on from part to part; only iterations that are alike have stages of one name.
-    int number = 0;
+    int last = 0;
     for (NestStage& stage : stages.list) {
       const size_t end = stage.name.find_first_not_of("0123456789", 1);
+      int number = 0;
       if (!absl::SimpleAtoi(stage.name.substr(1, end - 1), &number)) number = 0;
+      last = std::max(last, number);
       const std::string suffix = end == std::string::npos ? "" : stage.name.substr(end);
       stage.name = StrCat("S", number + statements_, suffix, where);
       stages_.list.push_back(std::move(stage));
     }
-    statements_ += number + 1;
+    statements_ += last + 1;
+    stages_.has_parts = stages_.has_parts || stages.has_parts;
+    stages_.read_first.insert(stages_.read_first.end(), stages.read_first.begin(),
+                              stages.read_first.end());
     stages_.locals.insert(stages_.locals.end(), stages.locals.begin(), stages.locals.end());
     stages_.views.insert(stages_.views.end(), stages.views.begin(), stages.views.end());
     return absl::OkStatus();
@@ -582,80 +647,11 @@ class Unroller {
   static constexpr int kMostTries = 300;
 
   const ir::Function& function_;
+  const Parts parts_;
   int tries_ = 0, statements_ = 0;
 };
 
 }  // namespace
-
-bool IsWhole(const NestStage& stage) {
-  for (size_t d = 0; d < stage.axes.size(); ++d) {
-    if (stage.low[d] != 0 || !stage.target->extents[d].IsInt(stage.extents[d])) return false;
-  }
-  return true;
-}
-
-bool HasLoads(Expr e) {
-  bool has_loads = false;
-  ir::ForEachExpr(e, [&](Expr part) { has_loads = has_loads || part.Is(ExprKind::kLoad); });
-  return has_loads;
-}
-
-std::optional<NestStage::ReduceRange> LoopOf(const NestStage& stage, Expr var) {
-  for (size_t d = 0; d < stage.axes.size(); ++d) {
-    if (stage.axes[d] == var) return NestStage::ReduceRange{stage.axes[d], 0, stage.extents[d]};
-  }
-  for (const NestStage::ReduceRange& range : stage.ranges) {
-    if (range.var == var) return range;
-  }
-  return std::nullopt;
-}
-
-bool IsDefined(Expr e, const NestStage& stage) {
-  bool is_defined = true;
-  ir::ForEachExpr(e, [&](Expr part) {
-    const bool divides = part.Is(ExprKind::kDiv) || part.Is(ExprKind::kMod);
-    if (divides && !ir::IsFloat(part.type()) && !part.operand(1).IsConst()) is_defined = false;
-    if (!part.Is(ExprKind::kLoad)) return;
-    const ir::Buffer buffer(part.buffer());
-    for (size_t d = 0; d < part.operands().size(); ++d) {
-      const arith::LinearForm form = arith::Decompose(part.operand(d));
-      int64_t least = form.constant(), most = least;
-      for (const arith::LinearForm::Term& term : form.terms()) {
-        const std::optional<NestStage::ReduceRange> loop = LoopOf(stage, term.atom);
-        if (!loop) {
-          is_defined = false;
-          return;
-        }
-        const int64_t first = term.coefficient * loop->min;
-        const int64_t last = first + term.coefficient * (loop->extent - 1);
-        least += std::min(first, last);
-        most += std::max(first, last);
-      }
-      const Expr extent = buffer->extents[d];
-      const bool exists = least >= 0 && extent.Is(ExprKind::kIntImm) && most < extent.int_value();
-      is_defined = is_defined && exists;
-    }
-  });
-  return is_defined;
-}
-
-absl::flat_hash_set<ir::Buffer> ReadsOf(const NestStage& stage) {
-  absl::flat_hash_set<ir::Buffer> reads;
-  for (Expr e : {stage.value, stage.element}) {
-    if (!e) continue;
-    ir::ForEachExpr(e, [&](Expr part) {
-      if (part.Is(ExprKind::kLoad)) reads.insert(ir::Buffer(part.buffer()));
-    });
-  }
-  return reads;
-}
-
-ir::Buffer NestStages::WholeOf(ir::Buffer buffer) const {
-  for (auto it = views.rbegin(); it != views.rend(); ++it) {
-    if (it->first == buffer) buffer = it->second;
-  }
-  return buffer;
-}
 
 static void MergeLoops(ir::Context& c, NestStages& stages) {
   for (const auto& view : SplitDigits(c, stages.list)) stages.views.push_back(view);
@@ -671,11 +667,12 @@ static void MergeLoops(ir::Context& c, NestStages& stages) {
   }
 }
 
-absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
-  Unroller unroller(function);
+absl::StatusOr<NestStages> FindStages(const ir::Function& function, Parts parts) {
+  Unroller unroller(function, parts);
   RETURN_IF_ERROR(unroller.Add(WithSelectedStores(LetInliner().Mutate(function.body)), ""));
   ir::Context& c = *function.context;
   NestStages stages = std::move(unroller.stages_);
+  StoreParts(c, stages);
   NameVersions(c, stages);
   DropUnits(c, stages);
   ShrinkLocals(c, stages);

@@ -40,6 +40,9 @@ struct NestStage {
   std::optional<ir::ExprKind> reduction = std::nullopt;  // kAdd, kMin, kMax
   std::vector<ReduceRange> ranges = {};
   ir::Expr element = {};
+  // Of the box only the elements for which this holds, over `axes`; empty: all. StoreParts (part_stores.h) makes such
+  // stages others.
+  ir::Expr condition = {};
 };
 
 // Whether it stores all of its target.
@@ -63,16 +66,24 @@ struct NestStages {
   std::vector<ir::Buffer> locals;  // allocations of the nest
   // Other shapes in which stages store buffers: (shape, buffer).
   std::vector<std::pair<ir::Buffer, ir::Buffer>> views = {};
+  // Whether some are what Parts::kAsBoxes alone allows.
+  bool has_parts = false;
+  // Buffers of which stages may read elements that nothing has stored, though the nest itself reads none.
+  std::vector<ir::Buffer> read_first = {};
 
   // The buffer of which another one is a shape, or a shape of a shape.
   ir::Buffer WholeOf(ir::Buffer buffer) const;
 };
 
+// What becomes of statements whose iterations are no box, which read what a later iteration overwrites, or before
+// which a later statement must run: stages of boxes of which a part is stored, that read copies, or in another order;
+// or none, so that iterations are taken one by one.
+enum class Parts { kAsBoxes, kOneByOne };
+
 // The stages of a function without scalar parameters. Where a later statement, or a later iteration, needs what an
 // earlier one stores, statements are taken one after the other, and iterations of the outermost loop one by one, up to
-// 2000 stages in all: the time steps of a stencil, the rows of a triangle. Errors: what is no such nest, with the
-// statement and the reason.
-absl::StatusOr<NestStages> FindStages(const ir::Function& function);
+// 2000 stages in all: the time steps of a stencil. Errors: what is no such nest, with the statement and the reason.
+absl::StatusOr<NestStages> FindStages(const ir::Function& function, Parts parts = Parts::kAsBoxes);
 
 }  // namespace polynao::poly
 

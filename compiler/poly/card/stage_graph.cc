@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/shapes.h"
 
@@ -122,6 +123,30 @@ Expr StageGraph::Value(Expr e, const ir::VarMap& by) {
     inputs_.push_back(buffer);
   }
   return it->second(operands);
+}
+
+absl::Status PlaceBox(const NestStage& stage, const te::Shape& shape, te::Renamed& place) {
+  const te::Shape whole = ShapeOf(stage.target);
+  std::vector<int64_t> strides(whole.size(), 1);
+  for (size_t d = whole.size(); d-- > 1;) strides[d - 1] = strides[d] * whole[d];
+  for (size_t d = 0; d < whole.size(); ++d) place.offset += stage.low[d] * strides[d];
+  // A dimension of the shape is one of the box, or several that stand one in the other without gaps.
+  size_t d = whole.size();
+  place.strides.assign(shape.size(), 1);
+  for (size_t k = shape.size(); k-- > 0;) {
+    int64_t elements = 1;
+    while (elements < shape[k] && d > 0) {
+      --d;
+      if (stage.extents[d] == 1) continue;
+      if (elements == 1) place.strides[k] = strides[d];
+      if (elements * place.strides[k] != strides[d]) break;
+      elements *= stage.extents[d];
+    }
+    if (elements != shape[k]) {
+      return InvalidInput("'", stage.place, "': expected a store of whole rows");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace polynao::poly

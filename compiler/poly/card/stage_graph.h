@@ -7,15 +7,20 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
+#include "compiler/te/card/rename.h"
 #include "compiler/te/graph.h"
 
 namespace polynao::poly {
 
 // The extents of a buffer; -1 for one that is no number, {1} for a single element.
 te::Shape ShapeOf(ir::Buffer buffer);
+
+// Where the elements of a stage's box, as a tensor of this shape, stand in its target.
+absl::Status PlaceBox(const NestStage& stage, const te::Shape& shape, te::Renamed& place);
 
 // Stages are added in the order of the nest; the last one's target is the output. They must outlive the graph.
 class StageGraph {
