@@ -27,6 +27,9 @@ class IdleCores {
  public:
   explicit IdleCores(const Target& target) : target_(target) {}
 
+  // What idle cores do not store any more.
+  const absl::flat_hash_set<ir::Buffer>& skipped() const { return skipped_; }
+
   Stmt Walk(Stmt s) {
     if (!IsThreadLoop(s)) return ir::MapChildren(s, [this](Stmt child) { return Walk(child); });
     numbers_.insert(s.var());
@@ -97,7 +100,7 @@ class IdleCores {
     return loads && stores && !other;
   }
 
-  Stmt Skip(Stmt s) const {
+  Stmt Skip(Stmt s) {
     if (s.Is(StmtKind::kIf) &&
         std::find(common_->begin(), common_->end(), s.cond()) != common_->end()) {
       return s;
@@ -106,6 +109,10 @@ class IdleCores {
     if (is_block || !OnlyStoresLoadsToCore(s)) {
       return ir::MapChildren(s, [this](Stmt child) { return Skip(child); });
     }
+    ir::ForEachStmt(s, [this](Stmt x) {
+      if (x.Is(StmtKind::kStore)) skipped_.insert(x.buffer());
+      return true;
+    });
     Stmt result = s;
     for (size_t i = common_->size(); i-- > 0;) result = s.context().If((*common_)[i], result);
     return result;
@@ -115,12 +122,14 @@ class IdleCores {
   absl::flat_hash_set<ir::Var> numbers_;
   std::optional<std::vector<Expr>> common_;  // conditions around all that others see
   std::vector<Expr> around_;
+  absl::flat_hash_set<ir::Buffer> skipped_;
 };
 
-// Fills memory of cores that scalar code may read.
+// Fills memory of cores that scalar code may read, and what it leaves out on idle ones.
 class Fills {
  public:
-  explicit Fills(const Target& target) : target_(target) {}
+  Fills(const Target& target, const absl::flat_hash_set<ir::Buffer>& skipped)
+      : target_(target), skipped_(skipped) {}
 
   Stmt Walk(Stmt s) {
     if (!IsCoreLoop(s)) return ir::MapChildren(s, [this](Stmt child) { return Walk(child); });
@@ -129,8 +138,9 @@ class Fills {
       Find(x);
       return true;
     });
-    if (needed_.empty()) return s;
     AddSources();
+    needed_.insert(skipped_.begin(), skipped_.end());
+    if (needed_.empty()) return s;
     return ir::MapChildren(s, [this](Stmt child) { return Filled(child); });
   }
 
@@ -216,6 +226,7 @@ class Fills {
   }
 
   const Target& target_;
+  const absl::flat_hash_set<ir::Buffer>& skipped_;
   absl::flat_hash_set<ir::Buffer> needed_;  // what scalar code reads depends on their elements
   std::vector<std::vector<BufferOperand>> calls_;
 };
@@ -223,7 +234,9 @@ class Fills {
 }  // namespace
 
 Stmt DefineWhatScalarCodeReads(Stmt s, const Target& target) {
-  return Fills(target).Walk(IdleCores(target).Walk(s));
+  IdleCores idle(target);
+  const Stmt skipping = idle.Walk(s);
+  return Fills(target, idle.skipped()).Walk(skipping);
 }
 
 }  // namespace polynao

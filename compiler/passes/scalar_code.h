@@ -21,7 +21,9 @@ namespace polynao {
 //   }                                                  }
 //
 // A core may have a part of the rows that a nest goes over, too. So where there is such a nest, buffers in NMEM that
-// one reads, and those from which instructions compute these, are filled with zeros first. Returns `s`, changed or not.
+// one reads, and those from which instructions compute these, are filled with zeros first. So is what such a nest
+// stores: a copy of an idle core, for a margin that another one's last element reaches, may read it. Returns `s`,
+// changed or not.
 // Runs behind tensorize.
 ir::Stmt DefineWhatScalarCodeReads(ir::Stmt s, const Target& target);
 

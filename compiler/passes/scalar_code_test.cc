@@ -51,6 +51,16 @@ TEST(ScalarCodeTest, ScalarCodeGoesUnderTheConditionOfAllStores) {
               Not(HasSubstr(kGuard)));
 }
 
+// What an idle core does not store is filled: a copy for a margin may read it on all cores.
+TEST(ScalarCodeTest, WhatIdleCoresDoNotStoreIsFilled) {
+  constexpr std::string_view kStore =
+      "if (cid * 2 + tid < 5) {"
+      " memcpy.i8.gmem.nmem.async(&B[cid * 128 + tid * 64], &Y[0], 64, 1, 0, 0) }";
+  EXPECT_THAT(Rows(kStore), HasSubstr("&Y[0], i8(0)"));
+  EXPECT_THAT(Rows("memcpy.i8.gmem.nmem.async(&B[cid * 128 + tid * 64], &Y[0], 64, 1, 0, 0)"),
+              Not(HasSubstr("&Y[0], i8(0)")));
+}
+
 // What instructions compute X from that a nest reads, and nothing else: W is loaded, V copied from it in part.
 TEST(ScalarCodeTest, WhatItIsComputedFromIsFilled) {
   const std::string text = RunPass(

@@ -1053,6 +1053,20 @@ TEST(UnscheduledNestsTest, OneStageOnTheScalarUnits) {
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("S2 -> Y on the scalar units: ")));
 }
 
+// Seven of eight cores have two elements each; the last one stores nothing, but the element before its first is in
+// what its copies for a window's margin reach, which scalar code computes (found by RandomNests, seed 61121).
+TEST(UnscheduledNestsTest, MarginsThatScalarCodeComputes) {
+  NestSettings settings = OnCard();
+  settings.overrides = {"core.nmem_kib=64", "card.clusters=2", "cluster.cores=4"};
+  MustAgree(
+      "func f(X: f32[20] in, Y: f32[14] out) {\n  allocate T: f32[14]\n"
+      "  for (j, 0, 14) { T[j] = X[max(min(i32(round(f32(j) * 0.50)), 6), 0)] }\n"
+      "  for (j, 0, 14) { Y[j] = T[j] }\n"
+      "  for (j, 0, 14) { for (w, 0, 3) { if (j + w - 1 >= 0 && j + w - 1 < 14) {\n"
+      "    Y[j] = Y[j] + T[j + w - 1] * T[j + w - 1] } } }\n}\n",
+      settings);
+}
+
 // Margins are made with the sums, and what is computed of each sum is, too: copies move neither margins nor sums of
 // four bytes. Filters of one place stand in order.
 TEST(UnscheduledNestsTest, MarginsAndWhatFollowsGoWithTheSums) {
