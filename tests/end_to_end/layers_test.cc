@@ -498,6 +498,44 @@ TEST(LayersTest, EveryKindOfGroups) {
   EXPECT_GE(kinds.size(), 20u);
 }
 
+// Of clusters whose images come by way of SMEM the model counts what each of them loads, at the border without a halo,
+// and that they are not in step: counted as the largest load each, 7x7x960 had another, slower schedule (7505 cycles).
+TEST(LayersTest, ModelOfClustersBySmem) {
+  struct Expected {
+    std::string shape, groups, type, config;
+    int64_t at_most;
+  };
+  for (const Expected& e :
+       std::vector<Expected>{{"7x7x960,960x3x3x1", "960", "i8", "mlu270", 6'900},
+                             {"7x7x1152,1152x3x3x1", "1152", "i8", "mlu270", 7'000},
+                             {"7x7x1152,1152x3x3x1", "1152", "f16", "mlu370", 5'500},
+                             {"14x14x480,480x3x3x1", "480", "f16", "mlu370", 6'450},
+                             {"56x56x144,144x3x3x1", "144", "f16", "mlu370", 25'300}}) {
+    const auto machine = LoadMachine(e.config, {});
+    ASSERT_TRUE(machine.ok()) << machine.status();
+    const auto target = MakeTarget("diannao", &*machine);
+    ASSERT_TRUE(target.ok()) << target.status();
+    auto c = ParseCase({.op = "conv2d",
+                        .shape = e.shape,
+                        .dtype = e.type,
+                        .attributes = {StrCat("groups=", e.groups)}});
+    ASSERT_TRUE(c.ok()) << c.status();
+    const auto all = (*kernels::FindOperator(*c))->schedules(*c, *target);
+    ASSERT_TRUE(all.ok()) << all.status();
+    c->schedule = all->front().choice;
+    EXPECT_EQ(c->schedule.at("smem"), 1) << e.shape;
+    CaseSettings settings;
+    settings.config = e.config;
+    const auto report = RunCase(*c, settings);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok) << report->difference;
+    EXPECT_LE(report->simulated->cycles, e.at_most) << e.shape << " " << e.type;
+    const double ratio = all->front().cycles / static_cast<double>(report->simulated->cycles);
+    EXPECT_GT(ratio, 0.96) << e.shape << " " << e.type;
+    EXPECT_LT(ratio, 1.06) << e.shape << " " << e.type;
+  }
+}
+
 // A core makes the filters of its slices once, while the image comes, if WMEM holds them all; then the rows of a
 // cluster may come in turns, which are loaded and stored while others are convolved.
 TEST(LayersTest, FiltersOfSlicesAndTurns) {

@@ -93,17 +93,27 @@ class VectorGroup::Counter : public VectorGroup::Places {
 
   // The memory core brings what the cluster needs of the input, each core takes its part of that.
   void LoadBySmem(size_t i, int64_t bytes, int64_t segments) {
-    const size_t from = list_[i].kind == Kind::kInput ? i : list_[i].operands[0].node;
-    Shape box;
-    for (size_t d = 0; d < list_[from].shape.size(); ++d) {
-      box.push_back(Size(needed_of_cluster_[from][d], list_[from].shape[d]));
-    }
-    cluster_loads_.push_back({ElementCount(box) * ir::ByteSize(list_[from].type),
-                              SegmentsOf(list_[from].shape, box).count,
-                              (group_.follows_[from] >> t_.split & 1) != 0});
+    cluster_loads_.push_back(
+        LoadOfCluster(list_[i].kind == Kind::kInput ? i : list_[i].operands[0].node));
     const double copy = MoveCycles(bytes, segments);
     (at(i).is_same ? once_copies_ : copies_) += copy;
   }
+  // Whether nothing stands before what comes next in a cluster's only turn: then its border is filled meanwhile.
+  bool IsFirstBySmem() const {
+    return t_.smem == 1 && group_.Turns(t_) == 1 && HasOneTile(t_) && cluster_loads_.empty() &&
+           once_ + needs_.compute_cycles == 0;
+  }
+  // How long the memory cores' transfers take: GMEM has the bytes of all clusters, a memory core's port its own.
+  double TransferCycles(const ClusterLoad& load) const {
+    return std::max(load.all / card().gmem, static_cast<double>(load.largest) /
+                                                std::min(card().memory_core_port, card().link));
+  }
+  // What a transfer waits for besides. Behind another one DRAM has rows open, and nothing is drained between.
+  double TransferWaits(bool is_first) const {
+    if (!is_first) return card().io_start + card().gmem_latency;
+    return card().io_start + card().latency + card().dram_latency + card().drain;
+  }
+
   // Between a core's NMEM and SMEM, at the same time as the other cores.
   double MoveCycles(int64_t bytes, int64_t segments) const {
     // A segment takes the core's port, and SMEM's for each core, whole cycles.
@@ -132,6 +142,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const Shape& box = at(i).box;
     double cycles =
         node.pads() ? VectorCycles(card(), ElementCount(box) * ir::ByteSize(node.type)) : 0;
+    if (at(i).is_direct && IsFirstBySmem()) fill_ = std::exchange(cycles, 0);
     std::vector<AxisRun> axes;
     const bool keeps = KeepsOrder(i, axes);
     if (at(i).is_direct) {
@@ -572,31 +583,30 @@ class VectorGroup::Counter : public VectorGroup::Places {
   // after the last.
   void CountShared(int64_t tiles, Type type) {
     const mapping::CardFacts& card = group_.card_;
-    const int64_t pieces = CeilDiv(group_.output_.shape()[t_.split], ClusterExtents()[t_.split]);
-    const auto clusters = static_cast<double>(std::min(card.clusters, pieces));
-    const double port = std::min({card.memory_core_port, card.link, card.gmem / clusters});
-    const std::string_view binds =
-        port < std::min(card.memory_core_port, card.link) ? mapping::kGmem : mapping::kMemoryCore;
-    const double trip = card.io_start + card.latency + card.dram_latency + card.drain;
     const int64_t turns = group_.Turns(t_);
-    const auto move = [&](std::string_view what, int64_t bytes, int64_t segments, double at_once) {
-      layout_.cost.Add(what, binds, static_cast<double>(bytes) / port);
+    const auto move = [&](std::string_view what, const ClusterLoad& load, double at_once,
+                          bool is_first) {
+      const double cycles = TransferCycles(load);
+      const bool by_port = cycles > load.all / card.gmem;
+      layout_.cost.Add(what, by_port ? mapping::kMemoryCore : mapping::kGmem, cycles);
       layout_.cost.Add(what, mapping::kWaits,
-                       trip + static_cast<double>(segments - 1) * card.latency / at_once);
+                       TransferWaits(is_first) +
+                           static_cast<double>(load.segments - 1) * card.latency / at_once);
     };
-    const auto load = [&](bool moves) {
-      for (const ClusterLoad& input : cluster_loads_) {
-        if (input.moves == moves) move("loads", input.bytes, input.segments, card.strided_reads);
-      }
+    const auto load = [&](const ClusterLoad& input, bool is_first) {
+      move("loads", input, card.strided_reads, is_first);
     };
     const Shape extents = ClusterExtents();
     const int64_t results = ElementCount(extents) * ir::ByteSize(type);
-    const auto store = [&] {
-      move("results", results, SegmentsOf(StoredShape(), extents).count, card.memory_core_stores);
-    };
+    ClusterLoad stored = {
+        .largest = results,
+        .all = static_cast<double>(ElementCount(group_.output_.shape()) * ir::ByteSize(type)) /
+               static_cast<double>(turns),
+        .segments = SegmentsOf(StoredShape(), extents).count};
+    const auto store = [&] { move("results", stored, card.memory_core_stores, true); };
     for (const ClusterLoad& input : cluster_loads_) {
       layout_.needs.smem +=
-          RoundUp(input.bytes, kOnChipAlignment) * (input.moves && turns > 1 ? 2 : 1);
+          RoundUp(input.largest, kOnChipAlignment) * (input.moves && turns > 1 ? 2 : 1);
     }
     layout_.needs.smem += RoundUp(results, kOnChipAlignment) * (turns > 1 ? 2 : 1);
     const int64_t tile = ElementCount(t_.tile) * ir::ByteSize(type);
@@ -605,8 +615,9 @@ class VectorGroup::Counter : public VectorGroup::Places {
     // What cores load by themselves: a tile's while another one is computed, but for the first of each turn.
     const double loads = OwnLoads();
     layout_.cost.Phase("before", 1), layout_.cost.Lane();
-    load(false), load(true);
+    for (size_t i = 0; i < cluster_loads_.size(); ++i) load(cluster_loads_[i], i == 0);
     layout_.cost.Add("loads", mapping::kGmem, once_load_);
+    layout_.cost.Lane(), layout_.cost.Add("margins", mapping::kVectorUnit, fill_);
     layout_.cost.Phase("first tile", static_cast<double>(turns)), layout_.cost.Lane();
     layout_.cost.Add("loads", mapping::kGmem, loads);
     layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
@@ -622,7 +633,18 @@ class VectorGroup::Counter : public VectorGroup::Places {
       layout_.cost.Add("last computation", mapping::kVectorUnit, needs_.compute_cycles);
       layout_.cost.Add("last copies", mapping::kMoveDma, copies);
     }
-    if (turns > 1) layout_.cost.Lane(), load(true), store();
+    if (turns > 1) {
+      layout_.cost.Lane();
+      for (const ClusterLoad& input : cluster_loads_) {
+        if (input.moves) load(input, true);
+      }
+      store();
+    }
+    // What clusters load one after the other sets them apart, as GMEM serves one after the other: the first have stored
+    // their results when the last has computed its own.
+    for (size_t i = 1; turns == 1 && i < cluster_loads_.size(); ++i) {
+      stored.all = std::max(0.0, stored.all - cluster_loads_[i].all);
+    }
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
   }
 
@@ -637,16 +659,13 @@ class VectorGroup::Counter : public VectorGroup::Places {
     return card.io_start + card.gmem_latency + std::max(bytes + kPartInStep * segments, segments);
   }
 
-  struct ClusterLoad {
-    int64_t bytes, segments;
-    bool moves;  // with the turns
-  };
   std::vector<ClusterLoad> cluster_loads_;  // t_.smem
   std::vector<std::pair<size_t, int64_t>>
       computed_;                         // nodes with storage that is not moved, and its bytes
   double copies_ = 0, once_copies_ = 0;  // between SMEM and NMEM, of a tile and once
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
+  double fill_ = 0;  // of margins, while memory cores load
 };
 
 VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Counter(*this, t).Run(); }

@@ -28,7 +28,10 @@ class VectorGroup::Places {
       if (group_.IsOuter(d)) once[d] = t_.tile[d];
     }
     needed_of_core_ = Needed(once);
-    if (t_.smem) needed_of_cluster_ = Needed(ClusterExtents());
+    if (t_.smem) {
+      needed_of_cluster_ = Needed(ClusterExtents());
+      needed_of_all_ = Needed(group_.output_.shape());
+    }
     FindSharing();
     for (size_t i = list_.size(); i-- > 0;) Box(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
@@ -45,6 +48,57 @@ class VectorGroup::Places {
     extents[t_.apart] = std::min(extents[t_.apart] * group_.AcrossInCluster(t_), whole[t_.apart]);
     extents[t_.split] = std::min(extents[t_.split] * group_.RunsOfCluster(t_), whole[t_.split]);
     return extents;
+  }
+
+  // In how many pieces clusters take the output, and how many clusters have one.
+  int64_t Pieces() const {
+    return CeilDiv(group_.output_.shape()[t_.split], ClusterExtents()[t_.split]);
+  }
+  int64_t UsedClusters() const { return CeilDiv(Pieces(), group_.Turns(t_)); }
+
+  // What a cluster loads of an input, for all of its cores.
+  struct ClusterLoad {
+    int64_t largest = 0;  // bytes
+    double all = 0;       // of all clusters in a turn, in the mean
+    int64_t segments = 1;
+    bool moves = false;  // with the turns
+  };
+  ClusterLoad LoadOfCluster(size_t input) const {
+    const Shape& whole = list_[input].shape;
+    const int64_t size = ir::ByteSize(list_[input].type), pieces = Pieces();
+    Shape box;
+    for (size_t d = 0; d < whole.size(); ++d) {
+      box.push_back(Size(needed_of_cluster_[input][d], whole[d]));
+    }
+    ClusterLoad load = {.largest = ElementCount(box) * size,
+                        .segments = SegmentsOf(whole, box).count,
+                        .moves = (group_.follows_[input] >> t_.split & 1) != 0};
+    if (!load.moves) {
+      load.all = static_cast<double>(load.largest * UsedClusters());
+      return load;
+    }
+    // Pieces at the border have a part of the halo.
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      int64_t elements = 1;
+      for (size_t d = 0; d < whole.size(); ++d) elements *= SizeInPiece(input, d, piece, box[d]);
+      load.all += static_cast<double>(elements * size);
+    }
+    load.all /= static_cast<double>(group_.Turns(t_));
+    return load;
+  }
+  // Along a dimension of an input, of which the first piece would need `size`.
+  int64_t SizeInPiece(size_t input, size_t d, int64_t piece, int64_t size) const {
+    const arith::ConstRange &first = needed_of_cluster_[input][d], &all = needed_of_all_[input][d];
+    const bool follows = (group_.dimension_follows_[input][d] >> t_.split & 1) != 0;
+    const int64_t rows = ClusterExtents()[t_.split];
+    const int64_t others = group_.output_.shape()[t_.split] - rows;
+    if (!follows || others == 0 || !first.IsBounded() || !all.IsBounded() || all.IsEmpty()) {
+      return size;
+    }
+    const int64_t moved = (all.max - first.max) * piece * rows / others;
+    const int64_t begin = std::max<int64_t>(first.min + moved, 0);
+    const int64_t last = std::min({first.max + moved, all.max, list_[input].shape[d] - 1});
+    return std::clamp<int64_t>(last - begin + 1, 0, size);
   }
 
   // Whether all cores of a cluster read the same weights: they share none of the dimensions that these follow.
@@ -409,7 +463,7 @@ class VectorGroup::Places {
   const Tiling& t_;
   const std::vector<VectorNode>& list_;
   Layout layout_;
-  Ranges needed_of_tile_, needed_of_core_, needed_of_cluster_;
+  Ranges needed_of_tile_, needed_of_core_, needed_of_cluster_, needed_of_all_;
   bool shares_weights_ = false;
 };
 
