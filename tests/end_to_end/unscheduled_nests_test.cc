@@ -1053,6 +1053,24 @@ TEST(UnscheduledNestsTest, OneStageOnTheScalarUnits) {
   EXPECT_THAT(report.notes, testing::Contains(HasSubstr("S2 -> Y on the scalar units: ")));
 }
 
+// Rows that no two cores share evenly are turned in parts, of which one is even.
+TEST(UnscheduledNestsTest, TranspositionsOfOddSizes) {
+  const auto nest = [](int64_t rows, int64_t columns) {
+    return StrCat("func f(A: f32[", rows, ", ", columns, "] in, B: f32[", columns, ", ", rows,
+                  "] out) {\n  for (c, 0, ", columns, ") { for (h, 0, ", rows,
+                  ") { B[c, h] = A[h, c] } }\n}\n");
+  };
+  NestSettings settings = OnCard();
+  settings.config = "mlu370";
+  // Element by element 55,770 and 133,919 cycles.
+  EXPECT_LT(*MustAgree(nest(5003, 64), settings).cycles, 36000);
+  EXPECT_LT(*MustAgree(nest(49729, 32), settings).cycles, 70000);
+  for (const auto& [rows, columns] :
+       {std::pair(1009, 67), {131, 1021}, {129, 129}, {517, 3}, {127, 127}}) {
+    MustAgree(nest(rows, columns), settings);
+  }
+}
+
 // Seven of eight cores have two elements each; the last one stores nothing, but the element before its first is in
 // what its copies for a window's margin reach, which scalar code computes (found by RandomNests, seed 61121).
 TEST(UnscheduledNestsTest, MarginsThatScalarCodeComputes) {
