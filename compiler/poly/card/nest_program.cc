@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -330,12 +331,14 @@ class Scheduler {
   // A sum of two products that reads no other member's results, as two groups.
   absl::StatusOr<Piece> AsTwoSumsOf(const Members& members) {
     for (size_t i = 0; i < members.size(); ++i) {
-      const auto sums = AsTwoSums(*members[i], c_);
+      // Pieces are found by names, so the same stage gets the same buffer each time.
+      auto& sums = two_sums_[members[i]->name];
+      if (!sums) sums = AsTwoSums(*members[i], c_);
       const auto is_read = [&](const NestStage* m) {
         return m != members[i] && ReadsOf(*members[i]).contains(m->target);
       };
       if (!sums || std::any_of(members.begin(), members.end(), is_read)) continue;
-      MakeBuffer(sums->first.target);
+      if (!flat_.contains(sums->first.target)) MakeBuffer(sums->first.target);
       ASSIGN_OR_RETURN(Piece all, CheapestPiece({&sums->first}));
       all.temporaries.push_back(flat_.at(sums->first.target));
       Members others = members;
@@ -715,6 +718,7 @@ class Scheduler {
   absl::flat_hash_map<Buffer, Buffer> flat_;
   Piece all_;
   absl::flat_hash_map<std::string, Piece> pieces_;
+  std::map<std::string, std::optional<std::pair<NestStage, NestStage>>> two_sums_;
   absl::flat_hash_set<std::string> taken_;  // keys of pieces that the program has
   NestProgram program_;
 };
