@@ -89,6 +89,11 @@ TEST(CopyElisionTest, WhatIsStoredAgain) {
                      kCopy, "} "));
 }
 
+// A ends before its copy is read.
+TEST(CopyElisionTest, ScopesThatEnd) {
+  ExpectStays(StrCat(kB, "pragma \"no_partition\" { ", kA, kFill, kCopy, "} ", kStore));
+}
+
 TEST(CopyElisionTest, Versions) {
   const std::string b = "pragma \"double_buffer\" { allocate B: f16[64] @nmem ";
   ExpectStays(StrCat(kA, b, kFill, kCopy, kStore, "}"));
