@@ -1,8 +1,6 @@
 #include "compiler/poly/card/nest_program.h"
-#include "compiler/poly/card/even_parts.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -17,7 +15,8 @@
 #include "compiler/ir/replace.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/mapping/clusters.h"
+#include "compiler/poly/card/even_parts.h"
+#include "compiler/poly/card/group_function.h"
 #include "compiler/poly/card/interleaved.h"
 #include "compiler/poly/card/join_parts.h"
 #include "compiler/poly/card/nest_stages.h"
@@ -29,7 +28,6 @@
 #include "compiler/poly/card/sum_windows.h"
 #include "compiler/poly/card/turned_convolution.h"
 #include "compiler/poly/card/wide_sums.h"
-#include "compiler/te/card/card_program.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/rename.h"
 #include "compiler/te/graph.h"
@@ -529,93 +527,6 @@ class Scheduler {
     all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
   }
 
-  // The cheapest schedule's function, or that of another one if it leaves scalar code, which costs more then.
-  absl::StatusOr<ir::Function> BestOf(const te::CardProgram& program, double& cycles) {
-    std::vector<te::CardSchedule> schedules = program.Schedules({}, true);
-    ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
-    cycles = schedules[0].cycles;
-    absl::StatusOr<int64_t> least = scalar_stores_(best);
-    if (least.ok() && *least == 0) return best;
-    // More are tried while none compiles: tiles whose nodes share NMEM fit by an estimate alone.
-    constexpr size_t kMostTries = 12, kMostFailures = 100;
-    schedules = program.Schedules({}, false);
-    for (size_t i = 1; i < schedules.size(); ++i) {
-      if (i >= (least.ok() ? kMostTries : kMostFailures)) break;
-      absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
-      if (!other.ok()) continue;
-      const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
-      if (!stores.ok() || (least.ok() && *stores >= *least)) continue;
-      least = stores;
-      best = *std::move(other);
-      cycles = schedules[i].cycles;
-      if (*least == 0) break;
-    }
-    RETURN_IF_ERROR(least.status());
-    // An element takes the scalar unit some hundred cycles.
-    constexpr double kScalarStore = 100;
-    cycles += kScalarStore * static_cast<double>(*least);
-    return best;
-  }
-
-  // The cycles that the vector unit needs at least for the sums of products: a product and a sum each. 0: there are
-  // none.
-  double VectorCyclesOfProducts(const te::Tensor& output) const {
-    double bytes = 0;
-    for (const te::Operation* compute : te::Computes(output)) {
-      if (!te::IsSumOfProducts(*compute)) continue;
-      auto of_sums = static_cast<double>(ir::ByteSize(compute->outputs[0]->type));
-      for (const int64_t extent : compute->shape) of_sums *= static_cast<double>(extent);
-      for (const te::ReduceAxis& axis : compute->bodies[0].axes) {
-        of_sums *= static_cast<double>(axis.extent);
-      }
-      bytes += 2 * of_sums;
-    }
-    const isa::Machine& m = *target_.machine;
-    return bytes / static_cast<double>(m.Get("vector.bytes") * m.cores());
-  }
-
-  // The function of a group by all clusters, or, of products on the tensor unit, by as many as take least. What takes
-  // more than `limit` may be left out.
-  absl::StatusOr<ir::Function> PartOf(const te::Tensor& output, const NestStage& last, double limit,
-                                      double& cycles) {
-    const double vector_cycles = VectorCyclesOfProducts(output);
-    std::optional<te::CardProgram> best;
-    absl::Status error;
-    double least = kNoLimit;
-    std::deque<isa::Machine> machines;  // of which programs have pointers
-    std::deque<Target> targets;
-    const std::vector<int64_t> counts = mapping::ClusterCounts(*target_.machine);
-    int64_t at_most = counts[0];
-    for (const int64_t clusters : counts) {
-      if (clusters > at_most) continue;
-      machines.push_back(mapping::WithClusters(*target_.machine, clusters));
-      targets.push_back(target_);
-      targets.back().machine = &machines.back();
-      const bool has_all = machines.size() == 1;
-      absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(
-          output, targets.back(), /*by_vector=*/has_all && vector_cycles < std::min(limit, least));
-      // What does not fit all clusters fits fewer no better.
-      if (!program.ok()) {
-        error = program.status();
-        break;
-      }
-      const bool is_vector = program->is_vector(), has_products = program->has_products();
-      if (!has_all && !has_products) break;
-      const std::vector<te::CardSchedule> first = program->Schedules({}, true, least);
-      const bool is_better = !first.empty() && first[0].cycles < least;
-      if (is_better) {
-        least = first[0].cycles;
-        best = *std::move(program);
-      }
-      // The search of a vector group takes long: half as many each time, as long as that is faster.
-      if (!has_products || (is_vector && !is_better)) break;
-      if (is_vector) at_most = clusters / 2;
-    }
-    if (!best && !error.ok()) return WithContext(StrCat("'", last.place, "'"), error);
-    if (!best) return InvalidInput("'", last.place, "': no schedule fits");
-    return BestOf(*best, cycles);
-  }
-
   absl::StatusOr<Piece> PieceOf(const Members& members, double limit = kNoLimit) {
     if (members.size() == 1) {
       if (const std::optional<MergedCopy> merged = MergeDimensions(*members[0], IndexType(), c_)) {
@@ -661,7 +572,8 @@ class Scheduler {
       if (stage->reduction == ExprKind::kAdd && is_float) piece.reassociates = true;
     }
     const NestStage& last = *members.back();
-    ASSIGN_OR_RETURN(const ir::Function part, PartOf(graph.output(), last, limit, piece.cycles));
+    ASSIGN_OR_RETURN(const ir::Function part, GroupFunction(graph.output(), target_, last.place,
+                                                            limit, scalar_stores_, piece.cycles));
     te::Rename::Map to;
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       to[part.params[i].buffer] = {.to = flat_.at(graph.inputs()[i])};
