@@ -104,7 +104,7 @@ struct Taken {
 
 // Of more stores than this another schedule is looked for, of so many.
 constexpr double kFewStores = 500;
-constexpr size_t kOtherSchedules = 12;
+constexpr size_t kOtherSchedules = 48;
 constexpr size_t kLookedAt = 8;  // of schedules for each that is tried: many differ little
 
 absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Target& target,

@@ -135,6 +135,12 @@ TEST(RandomSchedulesTest, SchedulesThatLeaveScalarCodeAreNotTaken) {
        "mlu370",
        {"card.clusters=2", "cluster.cores=1", "core.nmem_kib=64", "cluster.smem_kib=256"},
        300'000},
+      // The first twelve have blocks of 40 or 56 channels, whose biases are rows of scalar code.
+      {{.op = "matmul", .shape = "136x189,320x189", .dtype = "i8", .attributes = {"bias=1"}},
+       "mlu370",
+       {"card.clusters=6", "cluster.cores=4", "core.nmem_kib=32", "core.wmem_kib=16",
+        "cluster.smem_kib=512"},
+       5'000},
       // Clusters share a pixel's rows, of which the last pixel's are cut off.
       {{.op = "conv2d_transpose",
         .shape = "8x12x128,64x1x4x128",
