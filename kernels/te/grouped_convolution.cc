@@ -1,6 +1,7 @@
 #include "kernels/te/grouped_convolution.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -408,7 +409,12 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
           return TileOfSlices(k, t, m, rows, columns);
         }));
     for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
-      for (int64_t turns = 1; turns <= CeilDiv(k.ho(), m.clusters()); ++turns) {
+      // More turns cost less until barriers and halos do; a tall image has hundreds that cost more.
+      constexpr int kMostLater = 8;
+      double least = std::numeric_limits<double>::infinity();
+      int later = 0;  // than the one that costs least
+      const int64_t most = CeilDiv(k.ho(), m.clusters());
+      for (int64_t turns = 1; turns <= most && later < kMostLater; ++turns) {
         std::optional<Sharing> plan = SharedSlices(k, t, across, turns, m);
         if (!plan || !Agrees(plan->choice, c.schedule)) continue;
         const mapping::Estimate estimate = EstimateOf(k, *plan, m);
@@ -418,6 +424,8 @@ absl::StatusOr<Plans> PlansOf(const GroupedConv& k, const OperatorCase& c, const
           continue;
         }
         plan->cycles = estimate.cost.cycles();
+        later = plan->cycles < least ? 0 : later + 1;
+        least = std::min(least, plan->cycles);
         plans.push_back(*std::move(plan));
       }
     }
