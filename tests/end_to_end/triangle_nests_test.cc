@@ -83,6 +83,23 @@ TEST(TriangleNestsTest, SumsOfATriangle) {
   for (const int64_t n : {1, 7}) MustAgree(of("i"), "f32", n);
 }
 
+// Two stores of one part are one, but not where something in between overwrites what the first one reads.
+TEST(TriangleNestsTest, WhatIsOverwrittenInBetween) {
+  const auto text = [](const char* between) {
+    return StrCat("func between(D: TYPE[n, n], C: TYPE[n, n], n: i32) {\n",
+                  "  for (i, 0, n) { for (j, 0, i + 1) { C[i, j] = D[i, j] + D[i, j] } }\n",
+                  between,
+                  "  for (i, 0, n) { for (j, 0, i + 1) { C[i, j] = C[i, j] + C[i, j] } }\n}\n");
+  };
+  const auto stores = [](const NestReport& report) {
+    return std::count_if(report.notes.begin(), report.notes.end(),
+                         [](const std::string& note) { return note.ends_with(" -> C"); });
+  };
+  EXPECT_EQ(stores(MustAgree(text(""))), 1);
+  EXPECT_EQ(stores(MustAgree(text("  for (i, 0, n) { for (j, 0, n) { D[i, j] = TYPE(5) } }\n"))),
+            2);
+}
+
 // What is computed on chip is multiplied with itself there.
 TEST(TriangleNestsTest, ProductsOfAComputedTensorWithItself) {
   for (const char* config : {"mlu270", "mlu370"}) {
