@@ -98,6 +98,11 @@ TEST(TriangleNestsTest, WhatIsOverwrittenInBetween) {
   EXPECT_EQ(stores(MustAgree(text(""))), 1);
   EXPECT_EQ(stores(MustAgree(text("  for (i, 0, n) { for (j, 0, n) { D[i, j] = TYPE(5) } }\n"))),
             2);
+  // Nor where the second one reads more of the first one's results than the element that it stores: the diagonal's.
+  MustAgree(
+      "func mirrored(D: TYPE[n, n] in, C: TYPE[n, n], n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, i + 1) { C[i, j] = D[i, j] + D[i, j] } }\n"
+      "  for (i, 0, n) { for (j, 0, i + 1) { C[i, j] = C[i, j] + C[j, i] } }\n}\n");
 }
 
 // What is computed on chip is multiplied with itself there.
