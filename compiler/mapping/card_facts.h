@@ -8,6 +8,10 @@
 
 namespace polynao::mapping {
 
+// Cycles of a program that are in no unit's work: scalar code before the first copies and behind barriers. The smallest
+// layers take so much more than their parts (matmul 128x64,128x64).
+inline constexpr double kScalarCode = 150;
+
 // Sizes in bytes, rates in bytes a cycle, times in cycles; docs/timing.md says what each parameter does. To find a
 // parameter by name would take longer than to compute with it.
 struct CardFacts {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -25,13 +26,24 @@ const Layer::Part* FindPart(const Layer& layer, const Mapping& m) {
   return it == layer.parts.end() ? nullptr : &*it;
 }
 
-// Whether all parts begin where the tensor unit may read an image.
-bool PartsBegin(const Layer& layer, const Mapping& m, const Shares& s) {
-  const Layer::Part& part = *FindPart(layer, m);
-  const int64_t pixel = layer.input_channels * layer.element_bytes;
-  const int64_t row = layer.image_columns.Of(s.core_columns) * pixel;
-  return part.row_step * row % isa::kTensorUnitAlignment == 0 &&
+int64_t PixelBytes(const Layer& layer) { return layer.input_channels * layer.element_bytes; }
+
+// Whether all parts begin where the tensor unit may read an image that has so many columns.
+bool PartsBegin(const Layer& layer, const Layer::Part& part, int64_t image_columns) {
+  const int64_t pixel = PixelBytes(layer);
+  return part.row_step * image_columns * pixel % isa::kTensorUnitAlignment == 0 &&
          part.column_step * pixel % isa::kTensorUnitAlignment == 0;
+}
+
+// Columns of a core's image. Of one with margins these are wider where rows would begin elsewhere than the tensor unit
+// may read: of 22 columns of 72 bytes two more.
+int64_t ImageColumns(const Layer& layer, const Mapping& m, const Layer::Part* part,
+                     int64_t core_columns) {
+  const int64_t columns = layer.image_columns.Of(core_columns);
+  const bool is_cut = part != nullptr && !m.image_in_parts && !PartsBegin(layer, *part, columns);
+  if (!is_cut || !layer.is_padded) return columns;
+  return RoundUp(
+      columns, isa::kTensorUnitAlignment / std::gcd(isa::kTensorUnitAlignment, PixelBytes(layer)));
 }
 
 // Equal parts of channels are rounded up to so many, so that copies of them are of whole segments.
@@ -131,15 +143,15 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   s.pixels = s.core_rows * s.core_columns;
   s.piece_pixels = CeilDiv(s.core_rows, m.pieces) * s.core_columns;
   s.lanes = RoundUp(m.block, isa::kTensorLanes);
-  const int64_t pixel = layer.input_channels * layer.element_bytes;
-  s.core_image_bytes =
-      layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
+  const int64_t pixel = PixelBytes(layer);
+  const Layer::Part* part = FindPart(layer, m);
+  s.image_columns = ImageColumns(layer, m, part, s.core_columns);
+  s.core_image_bytes = layer.image_rows.Of(s.core_rows) * s.image_columns * pixel;
   s.core_loaded_bytes =
       layer.image_rows.LoadedOf(s.core_rows) * layer.image_columns.LoadedOf(s.core_columns) * pixel;
   s.cluster_loaded_bytes =
       layer.image_rows.LoadedOf(s.turn_rows) * layer.image_columns.LoadedOf(layer.columns) *
       std::max(layer.pixel_channels, layer.input_channels) * layer.element_bytes;
-  const Layer::Part* part = FindPart(layer, m);
   s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
   s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
   // One place of the window for each part; between the pixels of a stride lie others.
@@ -242,7 +254,8 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts != 1 && FindPart(layer, m) == nullptr) {
     return StrCat("parts = ", m.parts, ": filters have no such equal parts");
   }
-  if (m.parts > 1 && !m.image_in_parts && !PartsBegin(layer, m, shares)) {
+  if (m.parts > 1 && !m.image_in_parts &&
+      !PartsBegin(layer, *FindPart(layer, m), shares.image_columns)) {
     return StrCat("parts = ", m.parts, " of filters are read between multiples of ",
                   isa::kTensorUnitAlignment, " bytes of the image");
   }

@@ -70,6 +70,7 @@ struct Shares {
   int64_t storing_cores = 1;
   bool stores_pixels = false;
   int64_t clusters = 0;           // that have rows
+  int64_t image_columns = 0;      // of a core's image, margins and what makes rows longer included
   int64_t steps = 0;              // blocks of channels times parts of filters
   int64_t pixels = 0, lanes = 0;  // of a step of a core
   int64_t piece_pixels = 0;       // that are worked on at a time when sums are whole

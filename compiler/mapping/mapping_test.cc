@@ -3,6 +3,7 @@
 #include <random>
 #include <string>
 
+#include "base/math.h"
 #include "compiler/mapping/clusters.h"
 #include "compiler/mapping/search.h"
 #include "gmock/gmock.h"
@@ -333,6 +334,68 @@ TEST(MappingTest, EqualBlocksOfFewChannels) {
   layer.channels = 80, layer.in_blocks = true, m.block = 40;
   EXPECT_THAT(EvenBlocks(layer, m), ElementsAre());
   EXPECT_NE(WhyNot(layer, card, m), "");
+}
+
+// Of rows of 22 columns of 72 bytes, margins included, every fourth begins where the tensor unit may read; of 24 columns
+// each does, so that filters may come row by row of their window.
+TEST(MappingTest, WiderRowsForPartsOfFilters) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  Layer layer = Conv();
+  layer.rows = layer.columns = 16;
+  layer.image_rows = layer.image_columns = {.step = 1, .size = 7, .whole = 22, .inside = 16};
+  layer.input_channels = layer.pixel_channels = 72;
+  layer.filter_bytes = 49 * 72, layer.filter_pitch = 3584;
+  layer.parts = {{.count = 7, .bytes = 504, .pitch = 512, .row_step = 1},
+                 {.count = 49, .bytes = 72, .pitch = 128, .row_step = 1, .column_step = 1}};
+  Mapping m = {.across = 4, .block = 64, .image_by_smem = true, .results_by_smem = true};
+  EXPECT_EQ(SharesOf(layer, card, m).image_columns, 22);
+  m.parts = 7;
+  EXPECT_EQ(WhyNot(layer, card, m), "");
+  EXPECT_EQ(SharesOf(layer, card, m).image_columns, 24);
+  EXPECT_EQ(SharesOf(layer, card, m).core_image_bytes, 22 * 24 * 72);
+  // Each core has its own columns.
+  m.columns_apart = 2, m.across = 2, m.block = 128;
+  EXPECT_EQ(SharesOf(layer, card, m).image_columns, 16);  // 8 + 6, and two more
+  // Nothing fills what would be behind the columns of an image without margins.
+  layer.is_padded = false;
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("read between multiples of 64 bytes of the image"));
+  layer.is_padded = true;
+  // Nor do places of the window begin so, however wide rows are.
+  m.parts = 49;
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("read between multiples of 64 bytes of the image"));
+}
+
+// A bank's filters with gaps between them come in a copy for each group of lanes, and so do those of the last core, if
+// these are no whole groups. Each copy is a trip, which the others' bytes hide where these take longer.
+TEST(MappingTest, CopiesOfABlock) {
+  isa::Machine machine = TestMachine("mlu370");
+  machine.Set("card.clusters", 4);
+  const CardFacts card(machine);
+  const auto step = [&](int64_t channels, int64_t block, int64_t bytes) {
+    Layer layer = Conv();
+    layer.channels = channels;
+    layer.parts = {{.count = 9, .bytes = bytes, .pitch = RoundUp(bytes, 64), .row_step = 1}};
+    const Mapping m = {
+        .across = 4, .block = block, .parts = 9, .image_by_smem = true, .results_by_smem = true};
+    EXPECT_EQ(WhyNot(layer, card, m), "");
+    for (const CostParts::PhaseOf& phase : CostOf(layer, card, m).Phases()) {
+      if (phase.name != "steps" && phase.name != "last weights") continue;
+      for (const CostParts::LaneOf& lane : phase.lanes) {
+        double cycles = 0;
+        for (const CostParts::Part& part : lane.parts) {
+          if (part.what == "weights") cycles += part.cycles;
+        }
+        if (cycles > 0) return cycles;
+      }
+    }
+    return 0.0;
+  };
+  EXPECT_LT(step(704, 192, 64), step(768, 192, 64));  // the last core has 128
+  EXPECT_GT(step(728, 192, 64), 1.2 * step(768, 192, 64));
+  EXPECT_GT(step(768, 192, 60), 1.2 * step(768, 192, 64));
+  EXPECT_LT(step(728, 192, 1024), 1.02 * step(768, 192, 1024));
 }
 
 // Segments of which few are in flight, of a core's rows by themselves, keep neither their trips nor GMEM busy: that

@@ -262,6 +262,28 @@ TEST(LowerTest, WholeDimensionsOfACopy) {
     EXPECT_EQ(t[1].Int(i), t[0].Int(i / 4 * 12 + i % 4 + 5) * 3) << i;
 }
 
+// Three columns are read, of which the second part of a row has two: four are computed each time.
+TEST(LowerTest, MoreColumnsThanAreRead) {
+  Graph g("wider");
+  Tensor a = g.Placeholder("A", {8, 12}, Type::kI32);
+  Tensor p = g.Compute("P", {8, 8}, [&](Expr i, Expr j) { return a(i, j + 2) + 1; });
+  Tensor c = g.Compute("C", {8, 5}, [&](Expr i, Expr j) { return p(i, j + 1) * 3; });
+  Schedule s(c);
+  auto [io, ii] = s[c].Split(s[c].axis(0), 2);
+  auto [jo, ji] = s[c].Split(s[c].axis(1), 3);
+  s[c].Reorder({io, jo, ii, ji});
+  s[p].ComputeAt(s[c], jo).SetScope("nmem").ComputeAtLeast(1, 4);
+  const ir::Function f = MustLower(s);
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate P: i32[2, 4] @nmem"));
+  EXPECT_THAT(ir::Print(f), HasSubstr("for (j, 0, 4) {\n          P[i, j] = "));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 40; ++i)
+    EXPECT_EQ(t[1].Int(i), (t[0].Int(i / 5 * 12 + i % 5 + 3) + 1) * 3) << i;
+  s[p].ComputeAtLeast(1, 0);
+  EXPECT_THAT(s.status().message(),
+              HasSubstr("stage P: ComputeAtLeast: expected 1 or more elements, found 0"));
+}
+
 // Padding reads one element beyond both ends of A; the copy leaves these out, and select never
 // reads them.
 TEST(LowerTest, PaddingGuardsTheCopy) {

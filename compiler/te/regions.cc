@@ -59,8 +59,9 @@ class Regions {
     return vars;
   }
 
-  static bool IsWhole(const StagePlan& plan, size_t d) {
-    return !plan.data().is_whole.empty() && plan.data().is_whole[d];
+  // How many elements are computed at least, of ComputeWhole and ComputeAtLeast; 0: what is read.
+  static int64_t Least(const StagePlan& plan, size_t d) {
+    return plan.data().at_least.empty() ? 0 : plan.data().at_least[d];
   }
 
   // Per dimension an interval around all that `values` read of `plan`'s results while the loop
@@ -108,10 +109,11 @@ class Regions {
     }
     const std::vector<std::optional<SymbolicInterval>> region = ReadRegion(plan, values, fixed);
     for (size_t d = 0; d < shape.size(); ++d) {
-      // The whole dimension.
-      if (IsWhole(plan, d) || !region[d] || region[d]->size >= shape[d]) continue;
+      if (!region[d]) continue;
+      const int64_t needed = std::max(Least(plan, d), region[d]->size);
+      if (needed >= shape[d]) continue;  // the whole dimension
       start[d] = region[d]->min;
-      size[d] = region[d]->size;
+      size[d] = needed;
     }
   }
 
@@ -316,7 +318,7 @@ class Regions {
       for (const Body& body : reader.bodies) values.push_back(ir::Substitute(body.value, vars));
       const std::vector<std::optional<SymbolicInterval>> region = ReadRegion(plan, values, fixed);
       for (size_t d = 0; d < shape.size(); ++d) {
-        if (!region[d] || IsWhole(plan, d)) continue;
+        if (!region[d] || Least(plan, d) > 0) continue;
         const LinearForm end = End(*region[d]);
         const bool is_news =
             RangeOf(plan.start[d] + LinearForm::Constant(plan.size[d]) - end, ranges_).max > 0 &&

@@ -282,13 +282,22 @@ Stage& Stage::StoreAt(Axis axis, int64_t ahead) {
   return *this;
 }
 
-Stage& Stage::ComputeWhole(size_t d) {
-  if (!CheckStored("ComputeWhole")) return *this;
-  if (!Check(d < data_.spatial.size(), "ComputeWhole", StrCat("there is no dimension ", d))) {
+Stage& Stage::ComputeWhole(size_t d) { return SetLeast(d, INT64_MAX, "ComputeWhole"); }
+
+Stage& Stage::ComputeAtLeast(size_t d, int64_t size) {
+  if (!Check(size >= 1, "ComputeAtLeast", StrCat("expected 1 or more elements, found ", size))) {
     return *this;
   }
-  data_.is_whole.resize(data_.spatial.size());
-  data_.is_whole[d] = true;
+  return SetLeast(d, size, "ComputeAtLeast");
+}
+
+Stage& Stage::SetLeast(size_t d, int64_t size, std::string_view primitive) {
+  if (!CheckStored(primitive)) return *this;
+  if (!Check(d < data_.spatial.size(), primitive, StrCat("there is no dimension ", d))) {
+    return *this;
+  }
+  data_.at_least.resize(data_.spatial.size());
+  data_.at_least[d] = size;
   return *this;
 }
 

@@ -102,7 +102,7 @@ struct StageData {
   std::string scope = "gmem";
   int copies = 1;                          // of its storage, at most
   const Operation* in_place_of = nullptr;  // whose storage the stage computes in
-  std::vector<bool> is_whole;              // dimensions of ComputeWhole
+  std::vector<int64_t> at_least;           // elements along each dimension, of ComputeAtLeast
   std::vector<StorageAlignment> alignments;
 };
 
@@ -168,6 +168,9 @@ class Stage {
   // Of dimension `d` all is computed, also where readers need a part: a copy of whole pixels is one long segment, of a
   // part of each pixel's channels it is many short ones. Not with StoreAt.
   Stage& ComputeWhole(size_t d);
+  // Along dimension `d` at least `size` elements are computed from where readers' part begins, as many as the tensor
+  // has at most: rows of 22 pixels as rows of 24, each of which begins where an instruction may. Not with StoreAt.
+  Stage& ComputeAtLeast(size_t d, int64_t size);
   // Undoes ComputeAt: the whole tensor is computed before its readers.
   Stage& ComputeRoot();
   // C[i] = T[i - 1] + ...  -->  C[i] = (value of T at i - 1) + ...: every read is replaced by the
@@ -227,6 +230,7 @@ class Stage {
                                 std::string_view primitive);
   Stage& SetKind(Axis axis, ir::ForKind kind, std::string_view thread, std::string_view primitive);
   size_t LeafPosition(Axis axis) const;
+  Stage& SetLeast(size_t d, int64_t size, std::string_view primitive);
 
   Schedule& schedule_;
   StageData data_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
@@ -68,6 +69,45 @@ TEST(StreamsTest, ValuesAgreeUnderAnyMapping) {
       EXPECT_TRUE(report->ok) << report->max_abs_error;
       // Scalar code in place of an instruction would take hundreds of times as long.
       EXPECT_LT(static_cast<double>(report->simulated->cycles), 2 * mapping.cycles);
+    }
+  }
+}
+
+// Filters in rows of their window, of channels of which a pixel is no whole 64 bytes: rows of a core's image are made
+// longer, its columns shared or not, with strides and dilations.
+TEST(StreamsTest, PartsOfFiltersOfAnyChannels) {
+  struct Case {
+    const char *machine, *shape, *dtype, *parts;
+    std::vector<std::string> attributes;
+  };
+  const std::vector<Case> cases = {
+      {"mlu270", "9x17x40,70x5x5x40", "i8", "parts=5", {}},
+      {"mlu270", "7x10x33,130x3x3x33", "i8", "parts=3", {"bias=1"}},
+      {"mlu270", "16x19x72,96x7x7x72", "i8", "parts=7", {"stride=2"}},
+      {"mlu370", "13x11x36,40x3x3x36", "f16", "parts=3", {"dilation=2", "relu=1"}},
+      {"mlu370", "8x15x24,200x3x3x24", "f16", "parts=3", {"pad=2"}},
+  };
+  for (const Case& c : cases) {
+    const auto machine = LoadMachine(c.machine, {});
+    const auto target = MakeTarget("diannao", &*machine);
+    for (const char* apart : {"columns_apart=1", "columns_apart=2"}) {
+      CaseText text;
+      text.op = "conv2d", text.shape = c.shape, text.dtype = c.dtype;
+      text.attributes = c.attributes, text.schedule = {"stream=1", c.parts, apart};
+      SCOPED_TRACE(StrCat(c.shape, " ", c.parts, " ", apart));
+      kernels::OperatorCase layer = *ParseCase(text, *target);
+      const auto mappings = (*kernels::FindOperator(layer))->schedules(layer, *target);
+      ASSERT_TRUE(mappings.ok()) << mappings.status();
+      CaseSettings settings;
+      settings.config = c.machine;
+      for (size_t i = 0; i < std::min<size_t>(mappings->size(), 3); ++i) {
+        layer.schedule = (*mappings)[i].choice;
+        SCOPED_TRACE(kernels::ChoiceText(layer.schedule));
+        const auto report = RunCase(layer, settings);
+        ASSERT_TRUE(report.ok()) << report.status();
+        EXPECT_TRUE(report->ok) << report->max_abs_error;
+        EXPECT_EQ(report->scalar_stores, 0);
+      }
     }
   }
 }

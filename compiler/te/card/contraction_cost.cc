@@ -69,12 +69,14 @@ constexpr double kWaitsPerTile = 3;
 struct ContractionGroup::WeightTimes {
   double bytes = 0, load = 0;  // to SMEM, or to each core's WMEM; with their latency
   std::string_view by;         // what makes that so long
-  double to_core = 0;          // from SMEM
+  double to_core = 0;          // from SMEM, and what that waits for
+  double to_core_waits = 0;
 };
 
 ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) const {
   const mapping::CardFacts& r = card_;
-  double filters = 0;  // bytes of a core
+  double filters = 0, pitches = 0;  // bytes of a core, in GMEM and in WMEM
+  double copies = 0;                // from SMEM: whole groups of lanes, and a rest
   for (size_t k = 0; k < levels_.size(); ++k) {
     if (levels_[k].contracted < 0) continue;
     const Contraction& c = levels_[k].contraction;
@@ -82,6 +84,8 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
     filters +=
         static_cast<double>(block * ir::ByteSize(c.type) *
                             (t.weights_by_smem ? c.filter_elements : FilterElements(c, t.depth)));
+    pitches += static_cast<double>(block * FilterPitch(c, t.depth));
+    copies += block > isa::kTensorLanes && block % isa::kTensorLanes != 0 ? 2 : 1;
   }
   // Clusters that share rows load other weights, all others the same, which the cache has then.
   const auto cores = static_cast<double>(r.cores);
@@ -103,11 +107,8 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
   }
   times.load = times.bytes + r.latency;
   if (!t.weights_by_smem) return times;
-  times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
-  if (t.depth > 0) {
-    const Contraction& c = levels_[0].contraction;
-    times.to_core *= static_cast<double>(t.depth) / static_cast<double>(c.filter_elements);
-  }
+  times.to_core = pitches * std::max(1 / r.move_port, cores / r.smem);
+  times.to_core_waits = copies * (r.move_start + r.smem_latency);
   return times;
 }
 
@@ -153,6 +154,8 @@ class ContractionGroup::TileCost {
   // The cycles without what GMEM's channels add; `gmem`: what the busiest ones take for the tiles of a block.
   mapping::CostParts Parts(double gmem) {
     cost_ = {};
+    cost_.Phase("before", 1), cost_.Lane();
+    cost_.Add("program", mapping::kScalarUnit, mapping::kScalarCode);
     const auto blocks = static_cast<double>(CeilDiv(t_.cluster_channels, t_.across * t_.block));
     if (t_.pipelined) {
       AddBlock(1, gmem);
@@ -301,29 +304,45 @@ class ContractionGroup::TileCost {
     cost_.Add(what, mapping::kWaits, times * queue.waits);
     cost_.Add(what, by, times * queue.bytes);
   }
+  // The first tile's loads or the last one's stores, `bytes` in all. DRAM has no row open; and few
+  // segments in flight keep neither their trips nor GMEM busy all the time.
+  void AddAlone(std::string_view what, const Queue& queue, double bytes) {
+    const Queue shared = {card_.latency + card_.dram_latency, bytes / share_};
+    const Queue own = {queue.waits + card_.dram_latency, queue.bytes};
+    const bool has_segments = queue.waits > 2 * (card_.io_start + card_.latency);
+    if (!has_segments) {
+      cost_.Lane(), AddQueue(what, mapping::kIoDma, own);
+      cost_.Lane(), AddQueue(what, share_is_, shared);
+      return;
+    }
+    const double both = std::hypot(own.waits + own.bytes, shared.waits + shared.bytes);
+    cost_.Lane(), AddQueue(what, share_is_, {both - shared.bytes, shared.bytes});
+  }
   void AddCompute(double times) {
     cost_.Add("sums", mapping::kTensorUnit, times * tensor_);
     cost_.Add("elementwise", mapping::kVectorUnit, times * vector_);
   }
   void AddWeights() {
     cost_.Add("weights", weights_.by, weights_.bytes);
-    cost_.Add("weights", mapping::kWaits, card_.latency);
+    cost_.Add("weights", mapping::kWaits, card_.latency + card_.dram_latency);
   }
 
   // Each of `times` blocks of channels, whose weights are there.
   void AddBlock(double times, double gmem) {
     cost_.Phase("first tile", times);
     cost_.Lane(), cost_.Add("weights to WMEM", mapping::kMoveDma, weights_.to_core);
-    cost_.Lane(), AddQueue("loads", mapping::kIoDma, load_);
+    if (t_.weights_by_smem) {
+      cost_.Add("weights to WMEM", mapping::kWaits,
+                weights_.to_core_waits + card_.drain + card_.barrier);
+    }
+    AddAlone("loads", load_, first_bytes_);
     AddQueue("image", mapping::kMoveDma, fetch_);
-    cost_.Lane(), AddQueue("loads", share_is_, {card_.latency, first_bytes_ / share_});
     cost_.Phase("waits between tiles", times);
     cost_.Lane(), cost_.Add("queues and barriers", mapping::kWaits, tiles_ * sync_);
     AddPartsOfSums(times);
     cost_.Phase("last tile", times), cost_.Lane(), AddCompute(1);
     cost_.Phase("last store", times);
-    cost_.Lane(), AddQueue("results", mapping::kIoDma, store_);
-    cost_.Lane(), AddQueue("results", share_is_, {card_.latency, last_bytes_ / share_});
+    AddAlone("results", store_, last_bytes_);
     cost_.Phase("column sums", times), cost_.Lane();
     const int64_t pixels = ElementCount(footprint_.results[0]) / group_.channels();
     cost_.Add("rows", mapping::kVectorUnit,
@@ -338,7 +357,8 @@ class ContractionGroup::TileCost {
     cost_.Phase("parts of sums", times), cost_.Lane();
     // Parts of weights come from SMEM, which has whole ones, or each time from GMEM, of each filter a segment.
     if (t_.weights_by_smem) {
-      cost_.Add("weights to WMEM", mapping::kMoveDma, parts * weights_.to_core);
+      AddQueue("weights to WMEM", mapping::kMoveDma, {weights_.to_core_waits, weights_.to_core},
+               parts);
     } else {
       const double segments = cuts > 1 ? static_cast<double>(t_.block - 1) : 0;
       const double waits = card_.latency * (1 + segments / card_.strided_reads);
@@ -356,18 +376,19 @@ class ContractionGroup::TileCost {
       AddQueue("loads", mapping::kIoDma, load_, tiles_);
       AddQueue("results", mapping::kIoDma, store_, tiles_);
     } else {
+      // Of the first tile the load, and of the last one the rest, stand by themselves.
       const double rows_in_tiles = static_cast<double>(t_.core_rows) / static_cast<double>(t_.rows);
-      cost_.Lane(), AddCompute(rows_in_tiles * across_);
-      cost_.Lane(), AddQueue("loads", mapping::kIoDma, load_, tiles_);
-      AddQueue("results", mapping::kIoDma, store_, tiles_);
+      cost_.Lane(), AddCompute(std::max(0.0, rows_in_tiles * across_ - 1));
+      cost_.Lane(), AddQueue("loads", mapping::kIoDma, load_, tiles_ - 1);
+      AddQueue("results", mapping::kIoDma, store_, tiles_ - 1);
     }
-    cost_.Lane(), AddQueue("image", mapping::kMemoryCore, by_memory_core_, tiles_);
-    cost_.Lane(), AddQueue("image", mapping::kMoveDma, fetch_, tiles_);
+    cost_.Lane(), AddQueue("image", mapping::kMemoryCore, by_memory_core_, tiles_ - 1);
+    cost_.Lane(), AddQueue("image", mapping::kMoveDma, fetch_, tiles_ - 1);
     // GMEM has served the first tile's loads before, and serves the last one's store behind.
     const double apart = (first_bytes_ + last_bytes_) / share_;
     cost_.Lane(), cost_.Add("loads and stores", mapping::kGmem, std::max(0.0, gmem - apart));
     const double together = std::min(1.0, std::max(kPartInStep, kCoresInStep / all_cores_));
-    cost_.Add("segments", mapping::kWaits, tiles_ * together * waits_);
+    cost_.Add("segments", mapping::kWaits, (tiles_ - 1) * together * waits_);
   }
 
   const ContractionGroup& group_;

@@ -167,8 +167,7 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
     for (int64_t count = is_last ? 1 : 2; count <= axes[d].extent; ++count) {
       if (axes[d].extent % count != 0 || outer * count == 1) continue;
       const int64_t depth = c.filter_elements / (outer * count);
-      // Rows of the bank without gaps are copied at once.
-      if (depth * element % isa::kTensorUnitAlignment != 0) continue;
+      if (depth * element < isa::kTensorUnitAlignment) continue;  // most of the banks would be gaps
       // Parts of several places of the window are no one piece where a place's channels belong to several parts.
       if (lead() > 0 && depth > axes.back().extent) continue;
       parts.push_back({.count = outer * count,

@@ -229,6 +229,9 @@ ContractionGroup::Tiling ContractionGroup::StreamTiling(const mapping::Layer& la
   t.cluster_rows = shares.cluster_rows, t.cluster_channels = shares.cluster_channels;
   t.core_rows = t.rows = shares.core_rows;
   t.core_columns = t.columns = shares.core_columns;
+  if (shares.image_columns != layer.image_columns.Of(shares.core_columns)) {
+    t.image_columns = shares.image_columns;
+  }
   t.weights_by_smem = m.weights_by_smem;
   t.stream = m;
   return t;

@@ -203,6 +203,19 @@ class ContractionGroup::Builder {
     }
   }
 
+  static constexpr size_t kColumns = 1;  // of an image
+  // Wider than the image with its margins where its rows would not begin where parts of filters may be multiplied.
+  Shape PaddedShape(const Operation& pad) const {
+    Shape shape = pad.shape;
+    if (!has_wider_rows()) return shape;
+    // As much is there behind the last core's columns.
+    const int64_t step = group_.StreamLayer()->image_columns.step;
+    const int64_t last = (t_.stream->columns_apart - 1) * t_.core_columns * step;
+    shape[kColumns] = std::max(shape[kColumns], last + t_.image_columns);
+    return shape;
+  }
+  bool has_wider_rows() const { return t_.image_columns > 0; }
+
   // The contraction of level k, over what level k + 1 has computed.
   Tensor MakeSums(size_t k) {
     const Contraction& c = group_.levels_[k].contraction;
@@ -218,10 +231,16 @@ class ContractionGroup::Builder {
     if (c.pad != nullptr) {
       const Operation& pad = *c.pad;
       const ir::Buffer padded(pad.bodies[0].value.operand(1).buffer());
-      tensors.pad = graph_.Compute(pad.name, pad.shape, [&](const Axes& at) {
+      const Shape shape = PaddedShape(pad);
+      tensors.pad = graph_.Compute(pad.name, shape, [&](const Axes& at) {
         ir::VarMap variables;
         for (size_t d = 0; d < at.size(); ++d) variables[pad.axes[d]] = at[d];
-        return Rewrite(pad.bodies[0].value, padded, source, variables);
+        const Expr value = Rewrite(pad.bodies[0].value, padded, source, variables);
+        if (shape == pad.shape) return value;
+        const Expr inside =
+            at[kColumns] < graph_.context().Int(graph_.index_type(), pad.shape[kColumns]);
+        return graph_.context().Select(ir::And(value.operand(0), inside), value.operand(1),
+                                       value.operand(2));
       });
       read_by(tensors.pad);
     } else if (is_leaf) {
@@ -592,6 +611,7 @@ class ContractionGroup::Builder {
       compute_part(tensors.pad, pragma::kPad);
     } else if (tensors.pad) {
       compute(tensors.pad, t_.stream.has_value(), pragma::kPad);
+      if (has_wider_rows()) s[tensors.pad].ComputeAtLeast(kColumns, t_.image_columns);
       const bool is_leaf = k + 1 == levels_.size();
       if (t_.ahead > 0) {
         s[tensors.pad].StoreAt(loops.tid, t_.ahead);
