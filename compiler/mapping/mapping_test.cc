@@ -336,7 +336,7 @@ TEST(MappingTest, EqualBlocksOfFewChannels) {
   EXPECT_NE(WhyNot(layer, card, m), "");
 }
 
-// Of rows of 22 columns of 72 bytes, margins included, every fourth begins where the tensor unit may read; of 24 columns
+// Of rows of 22 columns of 72 bytes every fourth begins where the tensor unit may read, margins included; of 24 columns
 // each does, so that filters may come row by row of their window.
 TEST(MappingTest, WiderRowsForPartsOfFilters) {
   isa::Machine machine = TestMachine("mlu270");
