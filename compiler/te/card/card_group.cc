@@ -37,11 +37,13 @@ struct CardGroup::Parts {
   std::optional<ContractionGroup> contraction;
   std::optional<VectorGroup> vector;
   std::optional<GatherGroup> gather;
-  // The vector group with its windows flattened (flat_windows.h), by the channels of a core and whether there are
-  // shifts: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of the others `flat` is
-  // 0.
-  std::map<std::pair<int64_t, int64_t>, VectorGroup> flat;
+  // The vector group with its windows flattened (flat_windows.h), by the channels of a core, whether there are shifts,
+  // and the columns of a core: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of
+  // the others `flat` is 0. Tiles have a core's columns.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, VectorGroup> flat;
   static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
+  // Of so many channels one may be added: the vector unit computes with it too.
+  static constexpr int64_t kOneMoreOf = 3;
   // The vector group with its reductions of columns folded (folded_reduction.h): more schedules too, `folded` = 1.
   std::optional<VectorGroup> folded;
 
@@ -54,27 +56,45 @@ struct CardGroup::Parts {
 
   void AddFlat(const Tensor& output, const isa::Machine& machine) {
     const int64_t all = output.shape().back();
-    if (all == 0) return;
+    if (all == 0 || output.rank() < 3) return;
+    const int64_t block = kOnChipAlignment / SumBytes(output);
+    const std::vector<const Operation*> computes = Computes(output);
+    // Where sums are of single elements GMEM binds, not the vector unit.
+    const bool has_products =
+        std::any_of(computes.begin(), computes.end(),
+                    [](const Operation* compute) { return IsSumOfProducts(*compute); });
     for (const int64_t across : Divisors(machine.cores_per_cluster())) {
-      if (all % across == 0) {
-        for (const bool shifts : {false, true}) AddFlat(output, machine, all / across, shifts);
-      }
+      const int64_t channels = CeilDiv(all, across);
       // More channels than there are, of which the last core has the rest, so that a pixel's begin where vector
       // instructions may.
-      const int64_t wide = RoundUp(CeilDiv(all, across), kOnChipAlignment / SumBytes(output));
-      if (across == 1 || wide * across == all || (across - 1) * wide >= all) continue;
-      if (const std::optional<Tensor> wider =
-              WidenChannels(output, Computes(output), wide * across)) {
-        AddFlat(*wider, machine, wide, /*shifts=*/false);
+      const int64_t wide = RoundUp(channels, block);
+      // Cores that do not share channels may share columns.
+      const int64_t blocks = across == 1 && has_products ? machine.cores_per_cluster() : 1;
+      if (wide * across != all && (across - 1) * wide < all && (across > 1 || has_products)) {
+        if (const std::optional<Tensor> wider =
+                WidenChannels(output, computes, wide * across, across == 1 ? block : 0)) {
+          AddFlat(*wider, machine, blocks, wide, /*shifts=*/false);
+          // If they are few, copies of the image or of places of the window take longer.
+          if (has_products && kOneMoreOf * (wide - channels) <= channels) continue;
+        }
       }
+      if (all % across != 0) continue;
+      for (const bool shifts : {false, true}) AddFlat(output, machine, blocks, channels, shifts);
     }
   }
-  void AddFlat(const Tensor& output, const isa::Machine& machine, int64_t channels, bool shifts) {
-    const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
-    if (!flat_output) return;
-    absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
-                                                            /*products=*/false, channels, reuses);
-    if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+  // Also with blocks of columns, `most_blocks` at most.
+  void AddFlat(const Tensor& output, const isa::Machine& machine, int64_t most_blocks,
+               int64_t channels, bool shifts) {
+    const int64_t all = output.shape()[output.rank() - 2];
+    for (const int64_t blocks : Divisors(most_blocks)) {
+      if (all % blocks != 0) continue;
+      const int64_t columns = all / blocks;
+      const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts, columns);
+      if (!flat_output) return;
+      absl::StatusOr<VectorGroup> group = VectorGroup::Create(
+          *flat_output, instructions, machine, /*products=*/false, channels, reuses, columns);
+      if (group.ok()) flat.emplace(std::tuple(channels, shifts, columns), *std::move(group));
+    }
   }
   // Of an element of the narrowest reduction.
   static int64_t SumBytes(const Tensor& output) {
@@ -105,13 +125,21 @@ struct CardGroup::Parts {
         return f(*folded, choice);
       }
     }
-    const auto channels = choice.find(kFlat), shifts = choice.find(kShifts);
-    if (flat.empty() || channels == choice.end()) return VisitPlain(choice, f);
-    const auto group =
-        flat.find(std::pair(channels->second, shifts == choice.end() ? 0 : shifts->second));
-    choice.erase(channels);
-    if (shifts != choice.end()) choice.erase(shifts);
-    return group == flat.end() ? VisitPlain(choice, f) : f(group->second, choice);
+    if (flat.empty() || !choice.contains(kFlat)) return VisitPlain(choice, f);
+    const auto take = [&](const char* name) {
+      const auto it = choice.find(name);
+      if (it == choice.end()) return int64_t{0};
+      const int64_t value = it->second;
+      choice.erase(it);
+      return value;
+    };
+    const int64_t channels = take(kFlat), shifts = take(kShifts);
+    const auto columns = choice.find(StrCat("tile", vector->rank() - 2));
+    const auto group = flat.lower_bound(
+        std::tuple(channels, shifts, columns == choice.end() ? 0 : columns->second));
+    const bool is_one = group != flat.end() && std::get<0>(group->first) == channels &&
+                        std::get<1>(group->first) == shifts;
+    return is_one ? f(group->second, choice) : VisitPlain(choice, f);
   }
   template <typename F>
   auto VisitPlain(const CardChoice& choice, const F& f) const {
@@ -247,7 +275,7 @@ std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool on
   }
   for (const auto& [kind, group] : parts_->flat) {
     for (CardSchedule& schedule : group.Schedules()) {
-      std::tie(schedule.choice[Parts::kFlat], schedule.choice[Parts::kShifts]) = kind;
+      std::tie(schedule.choice[Parts::kFlat], schedule.choice[Parts::kShifts], std::ignore) = kind;
       schedules.push_back(std::move(schedule));
     }
   }

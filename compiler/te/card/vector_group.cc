@@ -26,8 +26,8 @@ using Operand = VectorNode::Operand;
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
                                                 const isa::Machine& machine, bool products,
-                                                int64_t channels, bool reuses) {
-  VectorGroup group(output, instructions, machine, channels, reuses);
+                                                int64_t channels, bool reuses, int64_t columns) {
+  VectorGroup group(output, instructions, machine, channels, reuses, columns);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
@@ -247,11 +247,11 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
   const Shape& shape = output_.shape();
   const size_t last = shape.size() - 1;
   std::vector<Tiling> ways;
-  // Flat windows run through whole rows of pixels.
-  const auto is_whole = [&](size_t d) { return channels_ > 0 && d + 2 == shape.size(); };
+  // Flat windows run through all columns that a core has.
+  const auto is_columns = [&](size_t d) { return channels_ > 0 && d + 2 == shape.size(); };
   for (size_t split = 0; split < shape.size(); ++split) {
     // Along the first dimension at least, be it of one element.
-    if ((shape[split] == 1 && split > 0) || is_whole(split)) continue;
+    if ((shape[split] == 1 && split > 0) || is_columns(split)) continue;
     for (const int64_t across : CoresAcross(split)) {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
@@ -264,7 +264,8 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         if (across > 1 && !shares_channels && (across - 1) * part >= shape[apart]) continue;
         const bool has_rest = across > 1 && shape[apart] % across != 0;
         if (has_rest && !shares_channels && (channels_ > 0 || apart == last)) continue;
-        if (is_whole(apart) || (channels_ == kFew && across > 1 && split > 0)) continue;
+        if (channels_ > 0 && (is_columns(apart) ? part : shape[last - 1]) != columns_) continue;
+        if (channels_ == kFew && across > 1 && split > 0) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
         t.core[split] = CeilDiv(shape[split], runs);
@@ -272,7 +273,7 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         if (channels_ > 0) {
           // Rows of any length are flat (flat_windows.h); the last core may have fewer channels than the others.
           if (CeilDiv(shape[last], channels_) != (shares_channels ? across : 1)) continue;
-          t.core[last] = channels_;
+          t.core[last] = std::min(channels_, shape[last]);
         } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0 &&
                    !OnlyCopies()) {
           continue;
