@@ -142,7 +142,8 @@ TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
   MeanTheSame([](const Tensor& y, Random& random) {
     const auto half = [&](int64_t n) { return n % 2 == 0 && random.OneIn(2) ? n / 2 : n; };
     const int64_t channels = half(y.shape().back());
-    return te::FlattenWindows(y, channels, random.OneIn(2), half(y.shape()[y.rank() - 2]));
+    return te::FlattenWindows(y, channels, random.OneIn(2), half(y.shape()[y.rank() - 2]),
+                              random.OneIn(2));
   });
 }
 

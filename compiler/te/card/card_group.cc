@@ -37,10 +37,10 @@ struct CardGroup::Parts {
   std::optional<ContractionGroup> contraction;
   std::optional<VectorGroup> vector;
   std::optional<GatherGroup> gather;
-  // The vector group with its windows flattened (flat_windows.h), by the channels of a core, whether there are shifts,
-  // and the columns of a core: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of
-  // the others `flat` is 0. Tiles have a core's columns.
-  std::map<std::tuple<int64_t, int64_t, int64_t>, VectorGroup> flat;
+  // The vector group with its windows flattened (flat_windows.h), by the channels of a core and whether there are
+  // shifts: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of the others `flat` is
+  // 0. Of several such groups each has tiles of other columns or rows.
+  std::multimap<std::pair<int64_t, int64_t>, VectorGroup> flat;
   static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
   // Of so many channels one may be added: the vector unit computes with it too.
   static constexpr int64_t kOneMoreOf = 3;
@@ -65,35 +65,45 @@ struct CardGroup::Parts {
                     [](const Operation* compute) { return IsSumOfProducts(*compute); });
     for (const int64_t across : Divisors(machine.cores_per_cluster())) {
       const int64_t channels = CeilDiv(all, across);
+      // Cores that do not share channels may share columns.
+      std::vector<int64_t> blocks = {1};
+      if (across == 1 && has_products) blocks = Divisors(machine.cores_per_cluster());
       // More channels than there are, of which the last core has the rest, so that a pixel's begin where vector
       // instructions may.
       const int64_t wide = RoundUp(channels, block);
-      // Cores that do not share channels may share columns.
-      const int64_t blocks = across == 1 && has_products ? machine.cores_per_cluster() : 1;
       if (wide * across != all && (across - 1) * wide < all && (across > 1 || has_products)) {
         if (const std::optional<Tensor> wider =
                 WidenChannels(output, computes, wide * across, across == 1 ? block : 0)) {
-          AddFlat(*wider, machine, blocks, wide, /*shifts=*/false);
+          AddFlat(*wider, machine, blocks, has_products, wide, /*shifts=*/false);
           // If they are few, copies of the image or of places of the window take longer.
           if (has_products && kOneMoreOf * (wide - channels) <= channels) continue;
         }
       }
       if (all % across != 0) continue;
-      for (const bool shifts : {false, true}) AddFlat(output, machine, blocks, channels, shifts);
+      for (const bool shifts : {false, true}) {
+        AddFlat(output, machine, blocks, has_products, channels, shifts);
+      }
     }
   }
-  // Also with blocks of columns, `most_blocks` at most.
-  void AddFlat(const Tensor& output, const isa::Machine& machine, int64_t most_blocks,
-               int64_t channels, bool shifts) {
+  // With so many blocks of columns each; `has_rows`: with tiles of one row by themselves.
+  void AddFlat(const Tensor& output, const isa::Machine& machine,
+               const std::vector<int64_t>& blocks_of_columns, bool has_rows, int64_t channels,
+               bool shifts) {
     const int64_t all = output.shape()[output.rank() - 2];
-    for (const int64_t blocks : Divisors(most_blocks)) {
+    for (const int64_t blocks : blocks_of_columns) {
       if (all % blocks != 0) continue;
-      const int64_t columns = all / blocks;
-      const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts, columns);
-      if (!flat_output) return;
-      absl::StatusOr<VectorGroup> group = VectorGroup::Create(
-          *flat_output, instructions, machine, /*products=*/false, channels, reuses, columns);
-      if (group.ok()) flat.emplace(std::tuple(channels, shifts, columns), *std::move(group));
+      VectorGroup::FlatTiles tiles = {.channels = channels, .columns = all / blocks};
+      for (const bool one_row : {true, false}) {
+        if (one_row && !has_rows) continue;
+        const std::optional<Tensor> flat_output =
+            FlattenWindows(output, channels, shifts, tiles.columns, one_row);
+        if (!flat_output) continue;
+        tiles.most_rows = one_row ? 1 : output.shape()[output.rank() - 3];
+        absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
+                                                                /*products=*/false, tiles, reuses);
+        if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+        tiles.least_rows = 2;
+      }
     }
   }
   // Of an element of the narrowest reduction.
@@ -110,7 +120,7 @@ struct CardGroup::Parts {
   absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,
                                      bool products) const {
     return VectorGroup::Create(output, instructions, machine, products,
-                               flat.empty() ? 0 : VectorGroup::kFew, reuses);
+                               {.channels = flat.empty() ? 0 : VectorGroup::kFew}, reuses);
   }
 
   // `f` of the group that has the choice, if it is no contraction, and of the choice as that group knows it.
@@ -134,12 +144,11 @@ struct CardGroup::Parts {
       return value;
     };
     const int64_t channels = take(kFlat), shifts = take(kShifts);
-    const auto columns = choice.find(StrCat("tile", vector->rank() - 2));
-    const auto group = flat.lower_bound(
-        std::tuple(channels, shifts, columns == choice.end() ? 0 : columns->second));
-    const bool is_one = group != flat.end() && std::get<0>(group->first) == channels &&
-                        std::get<1>(group->first) == shifts;
-    return is_one ? f(group->second, choice) : VisitPlain(choice, f);
+    const auto [begin, end] = flat.equal_range(std::pair(channels, shifts));
+    if (begin == end) return VisitPlain(choice, f);
+    const auto group =
+        std::find_if(begin, end, [&](const auto& one) { return one.second.Has(choice); });
+    return f((group == end ? begin : group)->second, choice);
   }
   template <typename F>
   auto VisitPlain(const CardChoice& choice, const F& f) const {
@@ -275,7 +284,7 @@ std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool on
   }
   for (const auto& [kind, group] : parts_->flat) {
     for (CardSchedule& schedule : group.Schedules()) {
-      std::tie(schedule.choice[Parts::kFlat], schedule.choice[Parts::kShifts], std::ignore) = kind;
+      std::tie(schedule.choice[Parts::kFlat], schedule.choice[Parts::kShifts]) = kind;
       schedules.push_back(std::move(schedule));
     }
   }

@@ -121,7 +121,7 @@ class Flattener {
  public:
   // `channels` of a core. `shifts`: whether there is an image for each of them. `columns` of a block.
   Flattener(Graph& graph, const Operation& operation, const Windows& windows, const Tensor& image,
-            int64_t channels, bool shifts, int64_t of_block)
+            int64_t channels, bool shifts, int64_t of_block, bool one_row)
       : g_(graph),
         operation_(operation),
         windows_(windows),
@@ -129,6 +129,8 @@ class Flattener {
         own_lead_(operation.shape.size() - 3),
         channels_(operation.shape.back()),
         of_block_(of_block),
+        step_(windows.places[0].stride),
+        row_phases_(one_row ? 1 : step_),
         lead_(own_lead_ + (has_blocks() ? 1 : 0)) {
     const auto [rows, columns] = windows_.places;
     const int64_t alignment = kOnChipAlignment / ir::ByteSize(operation.outputs[0]->type);
@@ -137,13 +139,15 @@ class Flattener {
     columns_ = RoundUp(of_block_, run_);
     // Wide enough that no place of a row of results lies in the next row of the image.
     width_ = RoundUp(columns_ + columns.most / columns.stride + 2 * (shifts_ - 1), run_);
-    height_ = operation.shape[own_lead_] + rows.most / rows.stride;
-    last_ = (operation.shape[own_lead_] - 1) * width_ + columns_ - 1;
-    most_ = rows.most / rows.stride * width_ + columns.most / columns.stride;
+    const int64_t others = (operation.shape[own_lead_] - 1) * step_ / row_phases_;
+    height_ = others + rows.most / row_phases_ + 1;
+    last_ = others * width_ + columns_ - 1;
+    most_ = rows.most / row_phases_ * width_ + columns.most / columns.stride;
   }
 
   // Whether it does what was asked for: as many images as shifts are fewer than the places of a window.
-  bool Does(bool shifts) const {
+  bool Does(bool shifts, bool one_row) const {
+    if (one_row && step_ == 1) return false;
     int64_t places = 1;
     for (const ReduceAxis& axis : operation_.bodies[0].axes) places *= axis.extent;
     return !shifts || (shifts_ > 1 && shifts_ < places);
@@ -156,7 +160,8 @@ class Flattener {
     Expr x = at[own_lead_ + 1];
     if (has_blocks()) place.push_back(Quotient(x, of_block_)), x = x % Int(of_block_);
     const Expr group = Quotient(x, shifts_);
-    place.push_back(at[own_lead_] * Int(width_ / run_) + Quotient(group, run_ / shifts_));
+    place.push_back(at[own_lead_] * Int(step_ / row_phases_ * width_ / run_) +
+                    Quotient(group, run_ / shifts_));
     place.push_back(Remainder(group, run_ / shifts_));
     place.push_back(Remainder(x, shifts_));
     place.push_back(at.back());
@@ -177,12 +182,12 @@ class Flattener {
     return shape;
   }
   bool has_blocks() const { return of_block_ < operation_.shape[own_lead_ + 1]; }
-  bool has_phases() const { return windows_.places[0].stride * windows_.places[1].stride > 1; }
+  bool has_phases() const { return row_phases_ * windows_.places[1].stride > 1; }
   std::string Name(std::string_view part) const { return StrCat(operation_.name, ".", part); }
 
   // The image with as many rows and columns as are read; zeros, or its own margin, where it has none.
   Tensor Padded() const {
-    const int64_t rows = height_ * windows_.places[0].stride;
+    const int64_t rows = height_ * row_phases_;
     const int64_t columns = width_ * windows_.places[1].stride;
     const int64_t step = of_block_ * windows_.places[1].stride;  // from block to block
     const int64_t own_rows = image_.shape()[own_lead_], own_columns = image_.shape()[own_lead_ + 1];
@@ -241,7 +246,7 @@ class Flattener {
 
   // Rows and columns by their remainders, if windows are more than one of them apart: [.., y % a, x % b, y / a, ..].
   Tensor Apart(const Tensor& padded) const {
-    const int64_t a = windows_.places[0].stride, b = windows_.places[1].stride;
+    const int64_t a = row_phases_, b = windows_.places[1].stride;
     if (!has_phases()) return padded;
     Shape shape = LeadShape();
     for (const int64_t extent : {a, b, height_, width_, channels_}) shape.push_back(extent);
@@ -257,7 +262,7 @@ class Flattener {
   // Runs of pixels, one for each shift: [.., shift, y % a, x % b, pixel / shifts, pixel % shifts, channel].
   Tensor Runs(const Tensor& image) const {
     Shape shape = LeadShape();
-    for (const int64_t extent : {shifts_, windows_.places[0].stride, windows_.places[1].stride,
+    for (const int64_t extent : {shifts_, row_phases_, windows_.places[1].stride,
                                  (last_ + most_) / shifts_ + 1, shifts_, channels_}) {
       shape.push_back(extent);
     }
@@ -278,7 +283,7 @@ class Flattener {
     const auto [rows, columns] = windows_.places;
     const Body& body = operation_.bodies[0];
     Expr offset =
-        Quotient(rows.offset, rows.stride) * Int(width_) + Quotient(columns.offset, columns.stride);
+        Quotient(rows.offset, row_phases_) * Int(width_) + Quotient(columns.offset, columns.stride);
     Shape shape = LeadShape();
     shape.push_back(last_ / run_ + 1);
     shape.push_back(run_ / shifts_);
@@ -288,7 +293,8 @@ class Flattener {
     return g_.Compute(Name("sums"), shape, [&](const Axes& at) {
       Axes place = Lead(at);
       place.push_back(Remainder(offset, shifts_));
-      for (const Place& p : windows_.places) place.push_back(Remainder(p.offset, p.stride));
+      place.push_back(Remainder(rows.offset, row_phases_));
+      place.push_back(Remainder(columns.offset, columns.stride));
       const Expr block =
           run_ == shifts_ ? at[lead_] : at[lead_] * Int(run_ / shifts_) + at[lead_ + 1];
       place.push_back(block + Quotient(offset, shifts_));
@@ -346,7 +352,9 @@ class Flattener {
   const Tensor image_;
   const size_t own_lead_;  // dimensions before the rows, of the operation
   const int64_t channels_;
-  const int64_t of_block_;  // columns of results
+  const int64_t of_block_;    // columns of results
+  const int64_t step_;        // of the image's rows from row to row of results
+  const int64_t row_phases_;  // parts that Apart makes of them
   const size_t lead_;   // the same of the new tensors, which have blocks of columns before the rows
   int64_t shifts_ = 1;  // pixels that begin where vector instructions may are so far apart
   int64_t run_ = 1;     // pixels of whole groups of the vector unit, a multiple of that
@@ -361,7 +369,7 @@ class Flattener {
 }  // namespace
 
 std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts,
-                                     int64_t columns) {
+                                     int64_t columns, bool one_row) {
   const GraphState& whole = *output.graph();
   const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
@@ -373,8 +381,8 @@ std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, boo
       const auto& [image, index] = whole.producers.at(ir::Buffer(windows->load.buffer()));
       if (operation.shape[operation.shape.size() - 2] % columns != 0) return std::nullopt;
       Flattener flattener(g, operation, *windows, Tensor(state, own.at(image), index), channels,
-                          shifts, columns);
-      if (flattener.Does(shifts)) {
+                          shifts, columns, one_row);
+      if (flattener.Does(shifts, one_row)) {
         bodies = {Body(flattener.Run(operation.axes))};
         has_any = true;
       }

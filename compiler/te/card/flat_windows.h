@@ -29,9 +29,11 @@ namespace polynao::te {
 // `channels`: of the last dimension those that a core has; they divide it. `shifts`: with a copy of the image for each
 // distance from where vector instructions may begin; nothing if there is one such distance. Without, places of a window
 // that begin elsewhere are copied for themselves.
-// `columns`: of the last dimension but one those of a block; they divide it, else the result is nothing.
+// `columns`: of the last dimension but one those of a block; they divide it, else the result is nothing. `one_row`: for
+// tiles of one row. Rows of the image are not taken apart then, so that it has none but those that are read; between
+// rows of results so far apart whole rows would be computed that nobody reads. Nothing where they are side by side.
 std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts,
-                                     int64_t columns);
+                                     int64_t columns, bool one_row);
 
 }  // namespace polynao::te
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -26,8 +27,8 @@ using Operand = VectorNode::Operand;
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
                                                 const isa::Machine& machine, bool products,
-                                                int64_t channels, bool reuses, int64_t columns) {
-  VectorGroup group(output, instructions, machine, channels, reuses, columns);
+                                                const FlatTiles& flat, bool reuses) {
+  VectorGroup group(output, instructions, machine, flat, reuses);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
@@ -264,7 +265,8 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         if (across > 1 && !shares_channels && (across - 1) * part >= shape[apart]) continue;
         const bool has_rest = across > 1 && shape[apart] % across != 0;
         if (has_rest && !shares_channels && (channels_ > 0 || apart == last)) continue;
-        if (channels_ > 0 && (is_columns(apart) ? part : shape[last - 1]) != columns_) continue;
+        if (channels_ > 0 && (is_columns(apart) ? part : shape[last - 1]) != flat_.columns)
+          continue;
         if (channels_ == kFew && across > 1 && split > 0) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
@@ -310,6 +312,10 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   if (IsOuter(d) && !is_last) return {1};
   if (channels_ > 0 && d + 2 >= way.core.size()) return {core};
   std::vector<int64_t> sizes;
+  const auto suits = [&](int64_t size) {
+    return channels_ <= 0 || d + 3 != way.core.size() ||
+           (flat_.least_rows <= size && size <= flat_.most_rows);
+  };
   if (d == way.split) {
     // Of single elements whole groups of the vector unit too.
     std::set<int64_t, std::greater<>> all;
@@ -317,12 +323,13 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
       all.insert(part);
       if (is_last) all.insert(std::min(RoundUp(part, isa::kVectorGroup), core));
     }
-    sizes.assign(all.begin(), all.end());
+    std::copy_if(all.begin(), all.end(), std::back_inserter(sizes), suits);
     return sizes;
   }
   // Others divide what a core has.
   sizes = Divisors(core);
   std::reverse(sizes.begin(), sizes.end());
+  std::erase_if(sizes, [&](int64_t size) { return !suits(size); });
   if (is_last && !OnlyCopies()) {
     std::erase_if(sizes, [&](int64_t n) { return n < core && n % isa::kVectorGroup != 0; });
   }

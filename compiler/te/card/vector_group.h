@@ -32,21 +32,26 @@ class VectorGroup {
  public:
   // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
   // `products`: as CutIntoNodes has it; then it is an error if there are none.
-  // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
-  // ways to share the output the simpler ones alone, since other groups have its windows flat.
-  // `columns`: of the dimension before it, if `channels` says how many; only cores that have so many share it.
   // `reuses`: tilings fit also where computed nodes share NMEM with those that nobody reads any more. That is an
   // estimate of what the pass `storage` finds, so that the first of the schedules may fail: for callers who try others.
   static constexpr int64_t kFew = -1;
+  // Of a group with flat windows what tiles have of the output's last three dimensions.
+  struct FlatTiles {
+    // Cores too have so many. 0: any number; kFew: any, of the ways to share the output the simpler ones alone, since
+    // other groups have its windows flat.
+    int64_t channels = 0;
+    int64_t columns = 0;  // cores too
+    int64_t least_rows = 1, most_rows = 1;
+  };
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
-                                            const isa::Machine& machine, bool products = false,
-                                            int64_t channels = 0, bool reuses = false,
-                                            int64_t columns = 0);
+                                            const isa::Machine& machine, bool products,
+                                            const FlatTiles& flat, bool reuses);
   // Whether the tensor unit computes a part of it.
   bool has_products() const { return has_products_; }
 
-  size_t rank() const { return output_.rank(); }
+  // Whether it is one of Schedules().
+  bool Has(const CardChoice& choice) const { return Find(choice) != nullptr; }
 
   // Cycles of the first of Schedules().
   double LeastCycles() const { return ranked_[0].second.cycles; }
@@ -136,13 +141,13 @@ class VectorGroup {
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,
-              const isa::Machine& machine, int64_t channels, bool reuses, int64_t columns)
+              const isa::Machine& machine, const FlatTiles& flat, bool reuses)
       : output_(output),
         instructions_(&instructions),
         machine_(&machine),
         card_(machine),
-        channels_(channels),
-        columns_(columns),
+        flat_(flat),
+        channels_(flat.channels),
         reuses_(reuses) {}
 
   Layout LayoutOf(const Tiling& t) const;
@@ -206,8 +211,8 @@ class VectorGroup {
   const LaneInstructions* instructions_;
   const isa::Machine* machine_;
   mapping::CardFacts card_;
+  FlatTiles flat_;
   int64_t channels_;
-  int64_t columns_;
   bool reuses_;
   VectorNodes nodes_;
   std::vector<std::vector<size_t>> readers_;
