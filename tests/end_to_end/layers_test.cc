@@ -502,7 +502,8 @@ TEST(LayersTest, EveryKindOfGroups) {
 // counted as the largest load each, 7x7x960 had another, slower schedule (7505 cycles). It counts what cores do while
 // filters come, and that of filters before turns. With rows of filters repeated at each place 7x7x1152 of 5x5 took
 // 10,100 cycles, with cores of a cluster that share rows alone 112x112x32 took 16,885, and with channels that are
-// shared, 64 and 8 of them, 56x56x72 took 14,245. With rows of its image taken apart 14x14x576 took 5239.
+// shared, 64 and 8 of them, 56x56x72 took 14,245. With rows of its image taken apart 14x14x576 took 5239, and
+// with pixels behind each of its rows, so that they were whole runs, 56x56x144 took 11,154.
 TEST(LayersTest, ModelOfClustersBySmem) {
   struct Expected {
     std::string shape, groups, type, config;
@@ -517,7 +518,8 @@ TEST(LayersTest, ModelOfClustersBySmem) {
                              {"56x56x144,144x3x3x1", "144", "f16", "mlu370", 21'700},
                              {"112x112x32,32x3x3x1", "32", "f16", "mlu370", 15'700},
                              {"56x56x72,72x5x5x1", "72", "f16", "mlu370", 11'400, 2},
-                             {"14x14x576,576x3x3x1", "576", "f16", "mlu370", 4'700, 2}}) {
+                             {"14x14x576,576x3x3x1", "576", "f16", "mlu370", 4'700, 2},
+                             {"56x56x144,144x3x3x1", "144", "f16", "mlu370", 10'700, 2}}) {
     const auto machine = LoadMachine(e.config, {});
     ASSERT_TRUE(machine.ok()) << machine.status();
     const auto target = MakeTarget("diannao", &*machine);

@@ -137,9 +137,12 @@ class Flattener {
     shifts_ = shifts ? alignment / std::gcd(alignment, channels) : 1;
     run_ = std::lcm(isa::kVectorGroup / std::gcd(isa::kVectorGroup, channels), shifts_);
     columns_ = RoundUp(of_block_, run_);
-    // Wide enough that no place of a row of results lies in the next row of the image.
-    width_ = RoundUp(columns_ + columns.most / columns.stride + 2 * (shifts_ - 1), run_);
-    const int64_t others = (operation.shape[own_lead_] - 1) * step_ / row_phases_;
+    // Wide enough that no place of a row of results lies in the next row of the image; from row to row of results are
+    // whole runs.
+    const int64_t rows_between = step_ / row_phases_;
+    width_ = RoundUp(columns_ + columns.most / columns.stride + 2 * (shifts_ - 1),
+                     run_ / std::gcd(run_, rows_between));
+    const int64_t others = (operation.shape[own_lead_] - 1) * rows_between;
     height_ = others + rows.most / row_phases_ + 1;
     last_ = others * width_ + columns_ - 1;
     most_ = rows.most / row_phases_ * width_ + columns.most / columns.stride;
