@@ -231,13 +231,40 @@ class Turns {
     return result;
   }
 
+  // What only fills memory goes in front of the first computation with what is copied before that: it need not wait
+  // for copies.
+  std::vector<Stmt> FillsBehindCopies(const std::vector<Stmt>& stmts) const {
+    std::vector<Stmt> result;
+    Buffers accessed;
+    size_t at = 0;  // behind the last copy that computation waits for
+    bool has_computation = false;
+    for (Stmt s : stmts) {
+      const auto& [reads, writes, allocates, is_known] = AccessedBy(s, target_);
+      const bool fills = is_known && reads.empty() && !writes.empty() &&
+                         std::all_of(writes.begin(), writes.end(), [&](Buffer b) {
+                           return IsOfCore(b) && !accessed.contains(b);
+                         });
+      const isa::Instruction* instruction =
+          s.Is(StmtKind::kEvaluate) ? target_.instructions->Find(s.value().name()) : nullptr;
+      const bool copies = instruction != nullptr && instruction->queue == isa::Queue::kMove;
+      has_computation = has_computation || !(fills || copies);
+      accessed.insert(reads.begin(), reads.end());
+      accessed.insert(writes.begin(), writes.end());
+      if (!has_computation) at = result.size() + 1;
+      result.insert(
+          fills && has_computation ? result.begin() + static_cast<ptrdiff_t>(at++) : result.end(),
+          s);
+    }
+    return result;
+  }
+
   Stmt Rest(Stmt s) const {
     if (s.Is(StmtKind::kSeq)) {
       std::vector<Stmt> rest;
       for (Stmt child : s.children()) {
         if (!gone_.contains(child)) rest.push_back(Rest(child));
       }
-      return c_.Seq(rest);
+      return c_.Seq(is_loop() ? FillsBehindCopies(rest) : rest);
     }
     if (gone_.contains(s)) return c_.Nop();
     if (IsAllocation(s)) {

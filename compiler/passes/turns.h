@@ -43,6 +43,8 @@ namespace polynao {
 //     fill Y; add products of P and Q to Y             copy Q from G; add products of P and Q to Y
 //   }                                                }
 //
+// In turns, cores fill such memory while they copy what has come from SMEM.
+//
 // Returns the statement `s`, changed or not.
 ir::Stmt ArrangeTurns(ir::Stmt s, const Target& target);
 
