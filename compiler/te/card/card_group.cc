@@ -65,6 +65,8 @@ struct CardGroup::Parts {
                     [](const Operation* compute) { return IsSumOfProducts(*compute); });
     for (const int64_t across : Divisors(machine.cores_per_cluster())) {
       const int64_t channels = CeilDiv(all, across);
+      // Parts of pixels that are so short take long to copy.
+      if (has_products && across > 1 && 2 * channels <= block) continue;
       // Cores that do not share channels may share columns.
       std::vector<int64_t> blocks = {1};
       if (across == 1 && has_products) blocks = Divisors(machine.cores_per_cluster());

@@ -132,8 +132,6 @@ class VectorGroup::Counter : public VectorGroup::Places {
     return t_.smem == 1 && group_.Turns(t_) == 1 && HasOneTile(t_) &&
            (has_early_ || (cluster_loads_.empty() && once_ + needs_.compute_cycles == 0));
   }
-  // Whether sums are filled while a turn's inputs are copied (passes/turns.h).
-  bool FillsBehindCopies() const { return t_.smem == 1 && group_.Turns(t_) > 1 && HasOneTile(t_); }
   // How long the memory cores' transfers take: GMEM has the bytes of all clusters, a memory core's port its own.
   double TransferCycles(const ClusterLoad& load) const {
     return std::max(load.all / card().gmem, static_cast<double>(load.largest) /
@@ -474,8 +472,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     at(i).has_copy = gather < direct;
     if (at(i).has_copy) layout_.needs.nmem += OnChipBytes(results, node.type);
     cycles = Times(node) * std::min(gather, direct);
-    double& fill = has_early_ && FillsFirst() ? fill_ : FillsBehindCopies() ? turn_fill_ : cycles;
-    fill += VectorCycles(card(), results * size);
+    (has_early_ && FillsFirst() ? fill_ : cycles) += VectorCycles(card(), results * size);
     Count(i, cycles);
   }
 
@@ -667,7 +664,6 @@ class VectorGroup::Counter : public VectorGroup::Places {
     layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
     layout_.cost.Add("copies", mapping::kMoveDma, once_copies_);
     layout_.cost.Add("computation", mapping::kVectorUnit, once_ + all * needs_.compute_cycles);
-    layout_.cost.Add("fills", mapping::kVectorUnit, std::max(0.0, turn_fill_ - copies_));
     // Of several tiles copies are made meanwhile, but for the first and the last.
     layout_.cost.Add("copies", mapping::kMoveDma,
                      copies + (all - 1) * std::max(0.0, copies - needs_.compute_cycles));
@@ -708,7 +704,6 @@ class VectorGroup::Counter : public VectorGroup::Places {
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
   double fill_ = 0;                      // while memory cores load
-  double turn_fill_ = 0;                 // while cores copy the inputs of a turn
   double early_ = 0, early_copies_ = 0;  // FindEarly
 };
 

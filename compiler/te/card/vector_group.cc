@@ -417,6 +417,11 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       }
     }
   }
+  // Halos of columns that cores load themselves cross GMEM more often.
+  const size_t columns = output_.rank() < 2 ? 0 : output_.rank() - 2;
+  std::erase_if(ways, [&](const Tiling& way) {
+    return channels_ > 0 && flat_.columns < output_.shape()[columns] && way.smem != 1;
+  });
   for (Tiling& way : ways) {
     way.tile = way.core;
     if (may_along) {
