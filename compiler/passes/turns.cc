@@ -27,14 +27,15 @@ struct Item {
   AccessedBuffers accessed;
 };
 
-// One loop around loops over cores.
+// One loop around loops over cores, or a statement that is a cluster's only turn.
 class Turns {
  public:
   Turns(Stmt loop, const Target& target) : loop_(loop), c_(loop.context()), target_(target) {}
 
   Stmt Arranged() {
-    if (!FindCoreLoops(loop_.body()) || cores_.empty()) return loop_;
-    const AccessedBuffers all = AccessedBy(loop_.body(), target_);
+    const Stmt body = is_loop() ? loop_.body() : loop_;
+    if (!FindCoreLoops(body) || cores_.empty()) return loop_;
+    const AccessedBuffers all = AccessedBy(body, target_);
     if (!all.is_known) return loop_;
     written_ = all.writes;
     std::vector<Stmt> before;
@@ -42,13 +43,21 @@ class Turns {
     for (const Stmt& cores : cores_) {
       FindAllocations(cores.body(), {});
       items_ = Items(cores.body());
-      if (const Stmt hoisted = Take(cores, Invariant(), kept)) before.push_back(hoisted);
+      std::vector<bool> goes = Invariant();
+      if (!is_loop()) {
+        // Nothing is spared if it would not have waited for the load.
+        if (!ReadsSmem(goes)) return loop_;
+        FillsFirst(goes);
+      }
+      if (const Stmt hoisted = Take(cores, goes, kept)) before.push_back(hoisted);
+      if (!is_loop()) continue;
       Fetch fetch;
       fetch.stmt = Take(cores, Fetches(), fetch.buffers);
       if (fetch.stmt) fetches_[cores] = fetch;
     }
     if (gone_.empty()) return loop_;
-    before.push_back(ir::MapChildren(loop_, [this](Stmt s) { return Rest(s); }));
+    before.push_back(is_loop() ? ir::MapChildren(loop_, [this](Stmt s) { return Rest(s); })
+                               : Rest(loop_));
     return Around(before, kept);
   }
 
@@ -63,6 +72,16 @@ class Turns {
     Stmt stmt;
     Buffers buffers;
   };
+
+  bool is_loop() const { return loop_.Is(StmtKind::kFor); }
+  bool ReadsSmem(const std::vector<bool>& goes) const {
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const Buffers& reads = items_[i].accessed.reads;
+      const auto is_smem = [](Buffer b) { return b->scope == isa::kSmem; };
+      if (goes[i] && std::any_of(reads.begin(), reads.end(), is_smem)) return true;
+    }
+    return false;
+  }
 
   // Returns false if something stands around a loop over cores but allocations.
   bool FindCoreLoops(Stmt s) {
@@ -142,8 +161,31 @@ class Turns {
     return goes;
   }
   std::vector<bool> Invariant() const {
-    return Largest(kept_once_, true,
-                   [this](const Item& item) { return !ir::UsesVar(item.stmt, loop_.var()); });
+    return Largest(kept_once_, true, [this](const Item& item) {
+      return !is_loop() || !ir::UsesVar(item.stmt, loop_.var());
+    });
+  }
+  // Adds what fills memory before anything else accesses that, and puts it in front of all others: it waits for
+  // nothing.
+  void FillsFirst(std::vector<bool>& goes) {
+    Buffers accessed;
+    std::vector<Item> fills, others;
+    std::vector<bool> others_go;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const auto& [reads, writes, allocates, is_known] = items_[i].accessed;
+      const bool fills_first = reads.empty() && !writes.empty() &&
+                               std::all_of(writes.begin(), writes.end(), [&](Buffer b) {
+                                 return kept_once_.contains(b) && !accessed.contains(b);
+                               });
+      accessed.insert(reads.begin(), reads.end());
+      accessed.insert(writes.begin(), writes.end());
+      (fills_first ? fills : others).push_back(items_[i]);
+      if (!fills_first) others_go.push_back(goes[i]);
+    }
+    goes.assign(fills.size(), true);
+    goes.insert(goes.end(), others_go.begin(), others_go.end());
+    fills.insert(fills.end(), others.begin(), others.end());
+    items_ = std::move(fills);
   }
   // A store to the turn's SMEM may stand before a fetch. Margins of what is fetched are filled with it.
   std::vector<bool> Fetches() const {
@@ -189,13 +231,40 @@ class Turns {
     return result;
   }
 
+  // What only fills memory goes in front of the first computation with what is copied before that: it need not wait
+  // for copies.
+  std::vector<Stmt> FillsBehindCopies(const std::vector<Stmt>& stmts) const {
+    std::vector<Stmt> result;
+    Buffers accessed;
+    size_t at = 0;  // behind the last copy that computation waits for
+    bool has_computation = false;
+    for (Stmt s : stmts) {
+      const auto& [reads, writes, allocates, is_known] = AccessedBy(s, target_);
+      const bool fills = is_known && reads.empty() && !writes.empty() &&
+                         std::all_of(writes.begin(), writes.end(), [&](Buffer b) {
+                           return IsOfCore(b) && !accessed.contains(b);
+                         });
+      const isa::Instruction* instruction =
+          s.Is(StmtKind::kEvaluate) ? target_.instructions->Find(s.value().name()) : nullptr;
+      const bool copies = instruction != nullptr && instruction->queue == isa::Queue::kMove;
+      has_computation = has_computation || !(fills || copies);
+      accessed.insert(reads.begin(), reads.end());
+      accessed.insert(writes.begin(), writes.end());
+      if (!has_computation) at = result.size() + 1;
+      result.insert(
+          fills && has_computation ? result.begin() + static_cast<ptrdiff_t>(at++) : result.end(),
+          s);
+    }
+    return result;
+  }
+
   Stmt Rest(Stmt s) const {
     if (s.Is(StmtKind::kSeq)) {
       std::vector<Stmt> rest;
       for (Stmt child : s.children()) {
         if (!gone_.contains(child)) rest.push_back(Rest(child));
       }
-      return c_.Seq(rest);
+      return c_.Seq(is_loop() ? FillsBehindCopies(rest) : rest);
     }
     if (gone_.contains(s)) return c_.Nop();
     if (IsAllocation(s)) {
@@ -223,11 +292,41 @@ class Turns {
   absl::flat_hash_map<Stmt, Fetch> fetches_;  // by the loop over cores
 };
 
+// A cluster's statements from the last one in front of its only loop over cores on, as a turn.
+Stmt ArrangeOnlyTurn(Stmt s, const Target& target) {
+  if (IsAllocation(s)) {
+    return ir::MapChildren(s, [&](Stmt child) { return ArrangeOnlyTurn(child, target); });
+  }
+  if (!s.Is(StmtKind::kSeq)) return s;
+  std::vector<Stmt> children(s.children().begin(), s.children().end());
+  const auto has_cores = [](Stmt child) { return ir::AnyStmt(child, IsCoreLoop); };
+  const auto cores = std::find_if(children.begin(), children.end(), has_cores);
+  if (cores == children.end() ||
+      std::find_if(cores + 1, children.end(), has_cores) != children.end()) {
+    return s;
+  }
+  // Where the last load is.
+  const Stmt inside = ArrangeOnlyTurn(*cores, target);
+  if (inside != *cores || cores == children.begin()) {
+    *cores = inside;
+    return s.context().Seq(children);
+  }
+  const Stmt turn = s.context().Seq(std::vector<Stmt>(cores - 1, children.end()));
+  const Stmt arranged = Turns(turn, target).Arranged();
+  if (arranged == turn) return s;
+  children.erase(cores - 1, children.end());
+  children.push_back(arranged);
+  return s.context().Seq(children);
+}
+
 }  // namespace
 
 Stmt ArrangeTurns(Stmt s, const Target& target) {
   if (IsCoreLoop(s) || !ir::AnyStmt(s, IsCoreLoop)) return s;
   s = ir::MapChildren(s, [&](Stmt child) { return ArrangeTurns(child, target); });
+  if (IsThreadLoop(s)) {
+    return ir::MapChildren(s, [&](Stmt child) { return ArrangeOnlyTurn(child, target); });
+  }
   if (!s.Is(StmtKind::kFor) || s.for_kind() != ir::ForKind::kSerial) return s;
   return Turns(s, target).Arranged();
 }

@@ -30,7 +30,22 @@ namespace polynao {
 // A statement goes before the loop if it writes nothing but memory of a core that no other statement writes in a turn,
 // or that it allocates itself, and reads nothing that changes in the loop. Loops whose body does anything else than
 // allocate and run statements before and behind the loops over cores stay as they are. Runs behind tensorize, which
-// says what instructions read and write. Returns the statement `s`, changed or not.
+// says what instructions read and write.
+//
+// A cluster's only turn begins with the last load in front of its only loop over cores. What cores make of SMEM that
+// comes before goes in front of that load, so that they need not wait for both; and memory that cores fill with a
+// constant is filled first of all, as the cores wait anyway.
+//
+//   load X to S; load F to G                         load X to S
+//   thread (tid, 4) {                                thread (tid, 4) { fill Y; copy P from S; convert P }
+//     copy P from S; convert P                  -->  load F to G
+//     copy Q from G                                  thread (tid, 4) {
+//     fill Y; add products of P and Q to Y             copy Q from G; add products of P and Q to Y
+//   }                                                }
+//
+// In turns, cores fill such memory while they copy what has come from SMEM.
+//
+// Returns the statement `s`, changed or not.
 ir::Stmt ArrangeTurns(ir::Stmt s, const Target& target);
 
 }  // namespace polynao

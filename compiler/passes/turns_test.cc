@@ -152,6 +152,82 @@ TEST(TurnsTest, WhatIsFetchedIsALoopOfItsOwn) {
               HasSubstr("thread (tid, 1) {\n        allocate"));
 }
 
+// A cluster that loads A and then B, and whose cores have `work`.
+std::string OnlyTurn(std::string_view work) {
+  return RunPass(
+      StrCat("func f(A: i8[64] in, B: i8[64] in, C: i8[64] out) { thread (cid, 1) {"
+             " allocate S: i8[64] @smem allocate T: i8[64] @smem allocate R: i8[64] @smem"
+             " memcpy.i8.smem.gmem.async(&S[0], &A[0], 64, 1, 0, 0)"
+             " memcpy.i8.smem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)"
+             " thread (tid, 1) { allocate X: i8[64] @nmem allocate Y: i8[64] @nmem"
+             " allocate Z: i8[64] @nmem ",
+             work,
+             " memcpy.i8.smem.nmem.async(&R[0], &Z[0], 64, 1, 0, 0) }"
+             " memcpy.i8.gmem.smem.async(&C[0], &R[0], 64, 1, 0, 0) } }"),
+      RunTurns, TestTarget());
+}
+
+// What is made of the first load goes in front of the second one; what is only filled is filled first of all.
+TEST(TurnsTest, WhatNeedsNotTheLastLoadOfTheOnlyTurnGoesBeforeIt) {
+  constexpr std::string_view kCopyX = "memcpy.i8.nmem.smem.async(&X[0], &S[0], 64, 1, 0, 0) ",
+                             kCopyY = "memcpy.i8.nmem.smem.async(&Y[0], &T[0], 64, 1, 0, 0) ",
+                             kSums = "fill.i8(&Z[0], i8(0), 64) max.i8(&Z[0], &X[0], &Y[0], 64)";
+  EXPECT_EQ(OnlyTurn(StrCat(kCopyX, "maxs.i8(&X[0], &X[0], i8(3), 64) ", kCopyY, kSums)),
+            R"(func f(A: i8[64] in, B: i8[64] in, C: i8[64] out) {
+  thread (cid, 1) {
+    allocate S: i8[64] @smem
+    allocate T: i8[64] @smem
+    allocate R: i8[64] @smem
+    memcpy.i8.smem.gmem.async(&S[0], &A[0], 64, 1, 0, 0)
+    allocate X: i8[64] @nmem
+    allocate Z: i8[64] @nmem
+    thread (tid, 1) {
+      fill.i8(&Z[0], i8(0), 64)
+      memcpy.i8.nmem.smem.async(&X[0], &S[0], 64, 1, 0, 0)
+      maxs.i8(&X[0], &X[0], i8(3), 64)
+    }
+    memcpy.i8.smem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)
+    thread (tid, 1) {
+      allocate Y: i8[64] @nmem
+      memcpy.i8.nmem.smem.async(&Y[0], &T[0], 64, 1, 0, 0)
+      max.i8(&Z[0], &X[0], &Y[0], 64)
+      memcpy.i8.smem.nmem.async(&R[0], &Z[0], 64, 1, 0, 0)
+    }
+    memcpy.i8.gmem.smem.async(&C[0], &R[0], 64, 1, 0, 0)
+  }
+}
+)");
+  // Nothing is made of the first load alone, or nothing of a load at all.
+  const auto stays = HasSubstr("&A[0], 64, 1, 0, 0)\n    memcpy.i8.smem.gmem.async(&T[0], &B[0]");
+  EXPECT_THAT(OnlyTurn(StrCat(kCopyX, "max.i8(&X[0], &X[0], &Y[0], 64) ", kCopyY, kSums)), stays);
+  EXPECT_THAT(OnlyTurn(StrCat("fill.i8(&X[0], i8(0), 64) ", kCopyY, kSums)), stays);
+  // What something else accesses before is not filled first.
+  EXPECT_THAT(OnlyTurn(StrCat(kCopyX, "max.i8(&X[0], &X[0], &Z[0], 64) ", kCopyY, kSums)),
+              Not(HasSubstr("{\n      fill.i8(&Z[0]")));
+}
+
+// What computation would fill when it needs it is filled while the turn's part is copied, behind the margins that the
+// copy waits for.
+TEST(TurnsTest, FillsStandBehindCopies) {
+  const auto program = [](std::string_view before_sums) {
+    return RunPass(
+        StrCat("func f(F: i8[64] in, A: i8[448] in, C: i8[448] out) { thread (cid, 1) {"
+               " for (t, 0, 7) { allocate S: i8[64] @smem allocate R: i8[64] @smem"
+               " memcpy.i8.smem.gmem.async(&S[0], &A[t * 64], 64, 1, 0, 0)"
+               " thread (tid, 1) { allocate W: i8[64] @nmem allocate X: i8[64] @nmem"
+               " allocate Z: i8[64] @nmem memcpy.i8.nmem.gmem.async(&W[0], &F[0], 64, 1, 0, 0)"
+               " fill.i8(&X[0], i8(0), 64) memcpy.i8.nmem.smem.async(&X[0], &S[0], 64, 1, 0, 0) ",
+               before_sums,
+               " fill.i8(&Z[0], i8(0), 64) max.i8(&Z[0], &X[0], &W[0], 64)"
+               " memcpy.i8.smem.nmem.async(&R[0], &Z[0], 64, 1, 0, 0) }"
+               " memcpy.i8.gmem.smem.async(&C[t * 64], &R[0], 64, 1, 0, 0) } } }"),
+        RunTurns, TestTarget());
+  };
+  const auto behind_copy = HasSubstr("&S[0], 64, 1, 0, 0)\n        fill.i8(&Z[0]");
+  EXPECT_THAT(program("maxs.i8(&X[0], &X[0], i8(3), 64)"), behind_copy);
+  EXPECT_THAT(program("maxs.i8(&X[0], &Z[0], i8(3), 64)"), Not(behind_copy));
+}
+
 // What reads a buffer that does not go stays, and so does all that others have written before it.
 TEST(TurnsTest, AChainGoesAsFarAsItIsInvariant) {
   const std::string text =

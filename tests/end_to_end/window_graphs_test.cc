@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "base/math.h"
 #include "base/text.h"
 #include "compiler/ir/compare.h"
 #include "compiler/ir/random_value.h"
@@ -139,15 +140,19 @@ void MeanTheSame(const Rewrite& rewrite) {
 
 TEST(WindowGraphsTest, FlatWindowsMeanTheSame) {
   MeanTheSame([](const Tensor& y, Random& random) {
-    const int64_t channels = y.shape().back();
-    return te::FlattenWindows(y, channels % 2 == 0 && random.OneIn(2) ? channels / 2 : channels,
+    const auto half = [&](int64_t n) { return n % 2 == 0 && random.OneIn(2) ? n / 2 : n; };
+    const int64_t channels = half(y.shape().back());
+    return te::FlattenWindows(y, channels, random.OneIn(2), half(y.shape()[y.rank() - 2]),
                               random.OneIn(2));
   });
 }
 
 TEST(WindowGraphsTest, MoreChannelsMeanTheSame) {
   MeanTheSame([](const Tensor& y, Random& random) {
-    return te::WidenChannels(y, te::Computes(y), y.shape().back() + random.Pick(1, 70));
+    const int64_t block = random.OneIn(2) ? 0 : random.Pick(1, 40);
+    const int64_t channels = y.shape().back() + random.Pick(1, 70);
+    return te::WidenChannels(y, te::Computes(y), block == 0 ? channels : RoundUp(channels, block),
+                             block);
   });
 }
 

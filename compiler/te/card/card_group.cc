@@ -39,9 +39,11 @@ struct CardGroup::Parts {
   std::optional<GatherGroup> gather;
   // The vector group with its windows flattened (flat_windows.h), by the channels of a core and whether there are
   // shifts: more schedules of the same computation. Their choices say so, `flat` and `shifts`; of the others `flat` is
-  // 0.
-  std::map<std::pair<int64_t, int64_t>, VectorGroup> flat;
+  // 0. Of several such groups each has tiles of other columns or rows.
+  std::multimap<std::pair<int64_t, int64_t>, VectorGroup> flat;
   static constexpr char kFlat[] = "flat", kShifts[] = "shifts";
+  // Of so many channels one may be added: the vector unit computes with it too.
+  static constexpr int64_t kOneMoreOf = 3;
   // The vector group with its reductions of columns folded (folded_reduction.h): more schedules too, `folded` = 1.
   std::optional<VectorGroup> folded;
 
@@ -54,27 +56,57 @@ struct CardGroup::Parts {
 
   void AddFlat(const Tensor& output, const isa::Machine& machine) {
     const int64_t all = output.shape().back();
-    if (all == 0) return;
+    if (all == 0 || output.rank() < 3) return;
+    const int64_t block = kOnChipAlignment / SumBytes(output);
+    const std::vector<const Operation*> computes = Computes(output);
+    // Where sums are of single elements GMEM binds, not the vector unit.
+    const bool has_products =
+        std::any_of(computes.begin(), computes.end(),
+                    [](const Operation* compute) { return IsSumOfProducts(*compute); });
     for (const int64_t across : Divisors(machine.cores_per_cluster())) {
-      if (all % across == 0) {
-        for (const bool shifts : {false, true}) AddFlat(output, machine, all / across, shifts);
-      }
+      const int64_t channels = CeilDiv(all, across);
+      // Parts of pixels that are so short take long to copy.
+      if (has_products && across > 1 && 2 * channels <= block) continue;
+      // Cores that do not share channels may share columns.
+      std::vector<int64_t> blocks = {1};
+      if (across == 1 && has_products) blocks = Divisors(machine.cores_per_cluster());
       // More channels than there are, of which the last core has the rest, so that a pixel's begin where vector
       // instructions may.
-      const int64_t wide = RoundUp(CeilDiv(all, across), kOnChipAlignment / SumBytes(output));
-      if (across == 1 || wide * across == all || (across - 1) * wide >= all) continue;
-      if (const std::optional<Tensor> wider =
-              WidenChannels(output, Computes(output), wide * across)) {
-        AddFlat(*wider, machine, wide, /*shifts=*/false);
+      const int64_t wide = RoundUp(channels, block);
+      if (wide * across != all && (across - 1) * wide < all && (across > 1 || has_products)) {
+        if (const std::optional<Tensor> wider =
+                WidenChannels(output, computes, wide * across, across == 1 ? block : 0)) {
+          AddFlat(*wider, machine, blocks, has_products, wide, /*shifts=*/false);
+          // If they are few, copies of the image or of places of the window take longer.
+          if (has_products && kOneMoreOf * (wide - channels) <= channels) continue;
+        }
+      }
+      if (all % across != 0) continue;
+      for (const bool shifts : {false, true}) {
+        AddFlat(output, machine, blocks, has_products, channels, shifts);
       }
     }
   }
-  void AddFlat(const Tensor& output, const isa::Machine& machine, int64_t channels, bool shifts) {
-    const std::optional<Tensor> flat_output = FlattenWindows(output, channels, shifts);
-    if (!flat_output) return;
-    absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
-                                                            /*products=*/false, channels, reuses);
-    if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+  // With so many blocks of columns each; `has_rows`: with tiles of one row by themselves.
+  void AddFlat(const Tensor& output, const isa::Machine& machine,
+               const std::vector<int64_t>& blocks_of_columns, bool has_rows, int64_t channels,
+               bool shifts) {
+    const int64_t all = output.shape()[output.rank() - 2];
+    for (const int64_t blocks : blocks_of_columns) {
+      if (all % blocks != 0) continue;
+      VectorGroup::FlatTiles tiles = {.channels = channels, .columns = all / blocks};
+      for (const bool one_row : {true, false}) {
+        if (one_row && !has_rows) continue;
+        const std::optional<Tensor> flat_output =
+            FlattenWindows(output, channels, shifts, tiles.columns, one_row);
+        if (!flat_output) continue;
+        tiles.most_rows = one_row ? 1 : output.shape()[output.rank() - 3];
+        absl::StatusOr<VectorGroup> group = VectorGroup::Create(*flat_output, instructions, machine,
+                                                                /*products=*/false, tiles, reuses);
+        if (group.ok()) flat.emplace(std::pair(channels, shifts), *std::move(group));
+        tiles.least_rows = 2;
+      }
+    }
   }
   // Of an element of the narrowest reduction.
   static int64_t SumBytes(const Tensor& output) {
@@ -90,7 +122,7 @@ struct CardGroup::Parts {
   absl::StatusOr<VectorGroup> Vector(const Tensor& output, const isa::Machine& machine,
                                      bool products) const {
     return VectorGroup::Create(output, instructions, machine, products,
-                               flat.empty() ? 0 : VectorGroup::kFew, reuses);
+                               {.channels = flat.empty() ? 0 : VectorGroup::kFew}, reuses);
   }
 
   // `f` of the group that has the choice, if it is no contraction, and of the choice as that group knows it.
@@ -105,13 +137,20 @@ struct CardGroup::Parts {
         return f(*folded, choice);
       }
     }
-    const auto channels = choice.find(kFlat), shifts = choice.find(kShifts);
-    if (flat.empty() || channels == choice.end()) return VisitPlain(choice, f);
+    if (flat.empty() || !choice.contains(kFlat)) return VisitPlain(choice, f);
+    const auto take = [&](const char* name) {
+      const auto it = choice.find(name);
+      if (it == choice.end()) return int64_t{0};
+      const int64_t value = it->second;
+      choice.erase(it);
+      return value;
+    };
+    const int64_t channels = take(kFlat), shifts = take(kShifts);
+    const auto [begin, end] = flat.equal_range(std::pair(channels, shifts));
+    if (begin == end) return VisitPlain(choice, f);
     const auto group =
-        flat.find(std::pair(channels->second, shifts == choice.end() ? 0 : shifts->second));
-    choice.erase(channels);
-    if (shifts != choice.end()) choice.erase(shifts);
-    return group == flat.end() ? VisitPlain(choice, f) : f(group->second, choice);
+        std::find_if(begin, end, [&](const auto& one) { return one.second.Has(choice); });
+    return f((group == end ? begin : group)->second, choice);
   }
   template <typename F>
   auto VisitPlain(const CardChoice& choice, const F& f) const {

@@ -119,29 +119,38 @@ class Matcher {
 // The tensors that take the place of one reduction.
 class Flattener {
  public:
-  // `channels` of a core. `shifts`: whether there is an image for each of them.
+  // `channels` of a core. `shifts`: whether there is an image for each of them. `columns` of a block.
   Flattener(Graph& graph, const Operation& operation, const Windows& windows, const Tensor& image,
-            int64_t channels, bool shifts)
+            int64_t channels, bool shifts, int64_t of_block, bool one_row)
       : g_(graph),
         operation_(operation),
         windows_(windows),
         image_(image),
-        lead_(operation.shape.size() - 3),
-        channels_(operation.shape.back()) {
+        own_lead_(operation.shape.size() - 3),
+        channels_(operation.shape.back()),
+        of_block_(of_block),
+        step_(windows.places[0].stride),
+        row_phases_(one_row ? 1 : step_),
+        lead_(own_lead_ + (has_blocks() ? 1 : 0)) {
     const auto [rows, columns] = windows_.places;
     const int64_t alignment = kOnChipAlignment / ir::ByteSize(operation.outputs[0]->type);
     shifts_ = shifts ? alignment / std::gcd(alignment, channels) : 1;
     run_ = std::lcm(isa::kVectorGroup / std::gcd(isa::kVectorGroup, channels), shifts_);
-    columns_ = RoundUp(operation.shape[lead_ + 1], run_);
-    // Wide enough that no place of a row of results lies in the next row of the image.
-    width_ = RoundUp(columns_ + columns.most / columns.stride + 2 * (shifts_ - 1), run_);
-    height_ = operation.shape[lead_] + rows.most / rows.stride;
-    last_ = (operation.shape[lead_] - 1) * width_ + columns_ - 1;
-    most_ = rows.most / rows.stride * width_ + columns.most / columns.stride;
+    columns_ = RoundUp(of_block_, run_);
+    // Wide enough that no place of a row of results lies in the next row of the image; from row to row of results are
+    // whole runs.
+    const int64_t rows_between = step_ / row_phases_;
+    width_ = RoundUp(columns_ + columns.most / columns.stride + 2 * (shifts_ - 1),
+                     run_ / std::gcd(run_, rows_between));
+    const int64_t others = (operation.shape[own_lead_] - 1) * rows_between;
+    height_ = others + rows.most / row_phases_ + 1;
+    last_ = others * width_ + columns_ - 1;
+    most_ = rows.most / row_phases_ * width_ + columns.most / columns.stride;
   }
 
   // Whether it does what was asked for: as many images as shifts are fewer than the places of a window.
-  bool Does(bool shifts) const {
+  bool Does(bool shifts, bool one_row) const {
+    if (one_row && step_ == 1) return false;
     int64_t places = 1;
     for (const ReduceAxis& axis : operation_.bodies[0].axes) places *= axis.extent;
     return !shifts || (shifts_ > 1 && shifts_ < places);
@@ -150,10 +159,12 @@ class Flattener {
   // What an element of the operation is now.
   Expr Run(const Axes& at) {
     const Tensor sums = Sums(Widened(Runs(Apart(Padded()))));
-    Axes place(at.begin(), at.begin() + static_cast<ptrdiff_t>(lead_));
-    const Expr x = at[lead_ + 1];
+    Axes place(at.begin(), at.begin() + static_cast<ptrdiff_t>(own_lead_));
+    Expr x = at[own_lead_ + 1];
+    if (has_blocks()) place.push_back(Quotient(x, of_block_)), x = x % Int(of_block_);
     const Expr group = Quotient(x, shifts_);
-    place.push_back(at[lead_] * Int(width_ / run_) + Quotient(group, run_ / shifts_));
+    place.push_back(at[own_lead_] * Int(step_ / row_phases_ * width_ / run_) +
+                    Quotient(group, run_ / shifts_));
     place.push_back(Remainder(group, run_ / shifts_));
     place.push_back(Remainder(x, shifts_));
     place.push_back(at.back());
@@ -168,36 +179,48 @@ class Flattener {
     return Axes(at.begin(), at.begin() + static_cast<ptrdiff_t>(lead_));
   }
   Shape LeadShape() const {
-    return Shape(operation_.shape.begin(),
-                 operation_.shape.begin() + static_cast<ptrdiff_t>(lead_));
+    Shape shape(operation_.shape.begin(),
+                operation_.shape.begin() + static_cast<ptrdiff_t>(own_lead_));
+    if (has_blocks()) shape.push_back(operation_.shape[own_lead_ + 1] / of_block_);
+    return shape;
   }
-  bool has_phases() const { return windows_.places[0].stride * windows_.places[1].stride > 1; }
+  bool has_blocks() const { return of_block_ < operation_.shape[own_lead_ + 1]; }
+  bool has_phases() const { return row_phases_ * windows_.places[1].stride > 1; }
   std::string Name(std::string_view part) const { return StrCat(operation_.name, ".", part); }
 
   // The image with as many rows and columns as are read; zeros, or its own margin, where it has none.
   Tensor Padded() const {
-    const int64_t rows = height_ * windows_.places[0].stride;
+    const int64_t rows = height_ * row_phases_;
     const int64_t columns = width_ * windows_.places[1].stride;
-    const int64_t own_rows = image_.shape()[lead_], own_columns = image_.shape()[lead_ + 1];
+    const int64_t step = of_block_ * windows_.places[1].stride;  // from block to block
+    const int64_t own_rows = image_.shape()[own_lead_], own_columns = image_.shape()[own_lead_ + 1];
     const Operation& image = *image_.operation();
     const Expr value = image.kind == Operation::Kind::kCompute && !image.bodies[0].reducer
                            ? image.bodies[0].value
                            : Expr();
     const bool pads = value && value.Is(ExprKind::kSelect) &&
                       value.operand(1).Is(ExprKind::kLoad) && value.operand(2).IsConst();
-    if (rows <= own_rows && columns <= own_columns && !pads) return image_;
+    const int64_t last_block = has_blocks() ? LeadShape().back() - 1 : 0;
+    const bool is_wider = last_block * step + columns > own_columns;
+    if (rows <= own_rows && !is_wider && !pads && !has_blocks()) return image_;
     Shape shape = LeadShape();
     for (const int64_t extent : {rows, columns, channels_}) shape.push_back(extent);
     return g_.Compute(Name("padded"), shape, [&](const Axes& at) -> Expr {
+      // The place in the image.
+      Axes from(at.begin(), at.begin() + static_cast<ptrdiff_t>(own_lead_));
+      from.insert(from.end(), at.begin() + static_cast<ptrdiff_t>(lead_), at.end());
+      Expr& column = from[own_lead_ + 1];
+      if (has_blocks()) column = at[own_lead_] * Int(step) + column;
       ir::VarMap by;
       if (pads) {
-        for (size_t d = 0; d < at.size(); ++d) by[image.axes[d]] = at[d];
+        for (size_t d = 0; d < from.size(); ++d) by[image.axes[d]] = from[d];
       }
       Expr condition = pads ? ir::Substitute(value.operand(0), by) : Expr();
       const auto require = [&](Expr e) { condition = condition ? ir::And(condition, e) : e; };
-      if (rows > own_rows) require(at[lead_] < Int(own_rows));
-      if (columns > own_columns) require(at[lead_ + 1] < Int(own_columns));
-      if (!pads) return Select(condition, image_(at), 0.0);
+      if (rows > own_rows) require(from[own_lead_] < Int(own_rows));
+      if (is_wider) require(column < Int(own_columns));
+      if (!condition) return image_(from);
+      if (!pads) return Select(condition, image_(from), 0.0);
       return g_.context().Select(condition, ir::Substitute(value.operand(1), by), value.operand(2));
     });
   }
@@ -226,7 +249,7 @@ class Flattener {
 
   // Rows and columns by their remainders, if windows are more than one of them apart: [.., y % a, x % b, y / a, ..].
   Tensor Apart(const Tensor& padded) const {
-    const int64_t a = windows_.places[0].stride, b = windows_.places[1].stride;
+    const int64_t a = row_phases_, b = windows_.places[1].stride;
     if (!has_phases()) return padded;
     Shape shape = LeadShape();
     for (const int64_t extent : {a, b, height_, width_, channels_}) shape.push_back(extent);
@@ -242,7 +265,7 @@ class Flattener {
   // Runs of pixels, one for each shift: [.., shift, y % a, x % b, pixel / shifts, pixel % shifts, channel].
   Tensor Runs(const Tensor& image) const {
     Shape shape = LeadShape();
-    for (const int64_t extent : {shifts_, windows_.places[0].stride, windows_.places[1].stride,
+    for (const int64_t extent : {shifts_, row_phases_, windows_.places[1].stride,
                                  (last_ + most_) / shifts_ + 1, shifts_, channels_}) {
       shape.push_back(extent);
     }
@@ -263,7 +286,7 @@ class Flattener {
     const auto [rows, columns] = windows_.places;
     const Body& body = operation_.bodies[0];
     Expr offset =
-        Quotient(rows.offset, rows.stride) * Int(width_) + Quotient(columns.offset, columns.stride);
+        Quotient(rows.offset, row_phases_) * Int(width_) + Quotient(columns.offset, columns.stride);
     Shape shape = LeadShape();
     shape.push_back(last_ / run_ + 1);
     shape.push_back(run_ / shifts_);
@@ -273,14 +296,15 @@ class Flattener {
     return g_.Compute(Name("sums"), shape, [&](const Axes& at) {
       Axes place = Lead(at);
       place.push_back(Remainder(offset, shifts_));
-      for (const Place& p : windows_.places) place.push_back(Remainder(p.offset, p.stride));
+      place.push_back(Remainder(rows.offset, row_phases_));
+      place.push_back(Remainder(columns.offset, columns.stride));
       const Expr block =
           run_ == shifts_ ? at[lead_] : at[lead_] * Int(run_ / shifts_) + at[lead_ + 1];
       place.push_back(block + Quotient(offset, shifts_));
       place.push_back(at[lead_ + 2]);
       place.push_back(at.back());
       ir::VarMap by;
-      for (size_t d = 0; d < lead_; ++d) by[operation_.axes[d]] = at[d];
+      for (size_t d = 0; d < own_lead_; ++d) by[operation_.axes[d]] = at[d];
       by[operation_.axes.back()] = at.back();
       const Expr value =
           ir::Replace(others, absl::flat_hash_map<Expr, Expr>{{window_, runs(place)}});
@@ -311,7 +335,7 @@ class Flattener {
       axes.push_back(axis), shape.push_back(extent), from.push_back(min);
       places.push_back(min == 0 ? axis : axis - Int(min));
     };
-    for (size_t d = 0; d < lead_; ++d) take(operation_.axes[d], 0, operation_.shape[d]);
+    for (size_t d = 0; d < own_lead_; ++d) take(operation_.axes[d], 0, operation_.shape[d]);
     for (const ReduceAxis& r : operation_.bodies[0].axes) take(r, r.min, r.extent);
     take(operation_.axes.back(), 0, channels_);
     if (axes.empty()) return e;
@@ -329,11 +353,15 @@ class Flattener {
   const Operation& operation_;
   const Windows& windows_;
   const Tensor image_;
-  const size_t lead_;  // dimensions before the rows
+  const size_t own_lead_;  // dimensions before the rows, of the operation
   const int64_t channels_;
-  int64_t shifts_ = 1;   // pixels that begin where vector instructions may are so far apart
-  int64_t run_ = 1;      // pixels of whole groups of the vector unit, a multiple of that
-  int64_t columns_ = 0;  // of results, whole runs
+  const int64_t of_block_;    // columns of results
+  const int64_t step_;        // of the image's rows from row to row of results
+  const int64_t row_phases_;  // parts that Apart makes of them
+  const size_t lead_;   // the same of the new tensors, which have blocks of columns before the rows
+  int64_t shifts_ = 1;  // pixels that begin where vector instructions may are so far apart
+  int64_t run_ = 1;     // pixels of whole groups of the vector unit, a multiple of that
+  int64_t columns_ = 0;             // of results, whole runs
   int64_t width_ = 0, height_ = 0;  // of the image, or of a part of it that Apart makes
   int64_t last_ = 0;                // pixel of the results
   int64_t most_ = 0;                // offset of a place in the window, in pixels
@@ -343,7 +371,8 @@ class Flattener {
 
 }  // namespace
 
-std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts) {
+std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts,
+                                     int64_t columns, bool one_row) {
   const GraphState& whole = *output.graph();
   const std::shared_ptr<GraphState> state = whole.Empty();
   Graph g(state);
@@ -353,9 +382,10 @@ std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, boo
     std::vector<Body> bodies = operation.bodies;
     if (const std::optional<Windows> windows = Matcher(operation).Run()) {
       const auto& [image, index] = whole.producers.at(ir::Buffer(windows->load.buffer()));
+      if (operation.shape[operation.shape.size() - 2] % columns != 0) return std::nullopt;
       Flattener flattener(g, operation, *windows, Tensor(state, own.at(image), index), channels,
-                          shifts);
-      if (flattener.Does(shifts)) {
+                          shifts, columns, one_row);
+      if (flattener.Does(shifts, one_row)) {
         bodies = {Body(flattener.Run(operation.axes))};
         has_any = true;
       }

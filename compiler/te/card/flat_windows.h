@@ -9,6 +9,11 @@
 //           S[y, x, c]        = S'[3y + x / 4, x / 2 % 2, x % 2, c]      4 pixels are 3 times 64 elements
 //
 // Between the rows of S, pixels are computed that nobody reads.
+//
+// Cores may share the columns. Then each of these blocks of columns has an image of its own, with those beside it that
+// its windows reach into, and what stands above has one dimension more. Of blocks of 3 columns:
+//
+//   S[y, x, c] = S of block x / 3 [y, x % 3, c]          P of block b [y, x, c] = P[y, 3b + x, c], x < 3 + 2
 #ifndef COMPILER_TE_CARD_FLAT_WINDOWS_H_
 #define COMPILER_TE_CARD_FLAT_WINDOWS_H_
 
@@ -24,7 +29,11 @@ namespace polynao::te {
 // `channels`: of the last dimension those that a core has; they divide it. `shifts`: with a copy of the image for each
 // distance from where vector instructions may begin; nothing if there is one such distance. Without, places of a window
 // that begin elsewhere are copied for themselves.
-std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts);
+// `columns`: of the last dimension but one those of a block; they divide it, else the result is nothing. `one_row`: for
+// tiles of one row. Rows of the image are not taken apart then, so that it has none but those that are read; between
+// rows of results so far apart whole rows would be computed that nobody reads. Nothing where they are side by side.
+std::optional<Tensor> FlattenWindows(const Tensor& output, int64_t channels, bool shifts,
+                                     int64_t columns, bool one_row);
 
 }  // namespace polynao::te
 

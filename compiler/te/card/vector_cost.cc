@@ -24,6 +24,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   Counter(const VectorGroup& group, const Tiling& tiling) : Places(group, tiling) {}
 
   Layout Run() {
+    FindEarly();
     for (size_t i = 0; i < list_.size(); ++i) {
       switch (list_[i].kind) {
         case Kind::kInput:
@@ -60,7 +61,34 @@ class VectorGroup::Counter : public VectorGroup::Places {
     }
     return static_cast<double>(times);
   }
-  void Count(size_t i, double cycles) { (at(i).is_same ? once_ : needs_.compute_cycles) += cycles; }
+  void Count(size_t i, double cycles) {
+    (IsEarly(i) ? early_ : at(i).is_same ? once_ : needs_.compute_cycles) += cycles;
+  }
+
+  // Which nodes cores compute while their cluster loads more (passes/turns.h): those that read nothing that moves with
+  // the turns; where there is but one turn, nothing of the last input.
+  void FindEarly() {
+    if (t_.smem != 1) return;
+    const bool has_turns = group_.Turns(t_) > 1;
+    size_t last = list_.size();
+    for (size_t i = 0; i < list_.size(); ++i) {
+      if (list_[i].kind == Kind::kInput && !group_.readers_[i].empty()) last = i;
+    }
+    is_late_.resize(list_.size());
+    for (size_t i = 0; i < list_.size(); ++i) {
+      const VectorNode& node = list_[i];
+      is_late_[i] = node.kind == Kind::kInput
+                        ? (has_turns ? group_.MovesWithTurns(t_, i) : i == last)
+                        : layout_.nodes[i].in_loop ||
+                              std::any_of(node.operands.begin(), node.operands.end(),
+                                          [&](const Operand& o) { return is_late_[o.node]; });
+      has_early_ = has_early_ || (node.kind == Kind::kInput && !is_late_[i]);
+    }
+    has_early_ = has_early_ && std::count(is_late_.begin(), is_late_.end(), true) > 0;
+  }
+  bool IsEarly(size_t i) const {
+    return has_early_ && !is_late_[i] && (HasOneTile(t_) || layout_.nodes[i].is_same);
+  }
   // Of the cluster's cores for those of one.
   int64_t Sharers(size_t i) const { return layout_.nodes[i].by_parts ? card().cores : 1; }
   // Results of products have whole groups of lanes, and so has what is computed from them.
@@ -93,15 +121,16 @@ class VectorGroup::Counter : public VectorGroup::Places {
 
   // The memory core brings what the cluster needs of the input, each core takes its part of that.
   void LoadBySmem(size_t i, int64_t bytes, int64_t segments) {
-    cluster_loads_.push_back(
-        LoadOfCluster(list_[i].kind == Kind::kInput ? i : list_[i].operands[0].node));
+    const size_t input = list_[i].kind == Kind::kInput ? i : list_[i].operands[0].node;
+    cluster_loads_.push_back(LoadOfCluster(input));
+    is_early_load_.push_back(has_early_ && !is_late_[input]);
     const double copy = MoveCycles(bytes, segments);
-    (at(i).is_same ? once_copies_ : copies_) += copy;
+    (IsEarly(i) ? early_copies_ : at(i).is_same ? once_copies_ : copies_) += copy;
   }
-  // Whether nothing stands before what comes next in a cluster's only turn: then its border is filled meanwhile.
-  bool IsFirstBySmem() const {
-    return t_.smem == 1 && group_.Turns(t_) == 1 && HasOneTile(t_) && cluster_loads_.empty() &&
-           once_ + needs_.compute_cycles == 0;
+  // Whether what is filled next in a cluster's only turn is filled while the cluster loads: nothing stands before it.
+  bool FillsFirst() const {
+    return t_.smem == 1 && group_.Turns(t_) == 1 && HasOneTile(t_) &&
+           (has_early_ || (cluster_loads_.empty() && once_ + needs_.compute_cycles == 0));
   }
   // How long the memory cores' transfers take: GMEM has the bytes of all clusters, a memory core's port its own.
   double TransferCycles(const ClusterLoad& load) const {
@@ -142,7 +171,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const Shape& box = at(i).box;
     double cycles =
         node.pads() ? VectorCycles(card(), ElementCount(box) * ir::ByteSize(node.type)) : 0;
-    if (at(i).is_direct && IsFirstBySmem()) fill_ = std::exchange(cycles, 0);
+    if (at(i).is_direct && FillsFirst()) fill_ += std::exchange(cycles, 0);
     std::vector<AxisRun> axes;
     const bool keeps = KeepsOrder(i, axes);
     if (at(i).is_direct) {
@@ -162,7 +191,10 @@ class VectorGroup::Counter : public VectorGroup::Places {
       int64_t length = 1;
       for (size_t d = box.size(); d-- > 0;) {
         if (at(i).in_loop && node.is_reduced[d]) continue;
-        if (!node.load.operands().empty() && node.load.operands().back() == node.axes[d]) {
+        const std::vector<Index>& indices = group_.indices_[i];
+        const bool is_last =
+            !node.load.operands().empty() && node.load.operands().back() == node.axes[d];
+        if (is_last || (indices.size() > 1 && ArePartsOf(indices, indices.size() - 1, d))) {
           length = box[d];
         }
         break;
@@ -170,6 +202,12 @@ class VectorGroup::Counter : public VectorGroup::Places {
       cycles += group_.instructions_->CopyCycles(node.type, ElementCount(box) / length, length);
     }
     Count(i, Times(i) * cycles / static_cast<double>(Sharers(i)));
+  }
+
+  // Whether index k and the one before are axis / parts and axis % parts.
+  static bool ArePartsOf(const std::vector<Index>& indices, size_t k, size_t axis) {
+    return k > 0 && indices[k].wraps == static_cast<int>(axis) &&
+           indices[k - 1].divides == indices[k].wraps && indices[k - 1].parts == indices[k].parts;
   }
 
   // A copy of all that is on chip of its operand, each element to the place that it has (passes/copy_elision.h): along
@@ -251,15 +289,6 @@ class VectorGroup::Counter : public VectorGroup::Places {
     return copy(elements / run, run);
   }
 
-  // The dimensions of a reader's box along which an operand has elements of its own.
-  static std::vector<bool> Has(const Shape& box, const Operand& operand) {
-    std::vector<bool> has(box.size());
-    for (int d : operand.dimensions) {
-      if (d >= 0 && d < static_cast<int>(box.size())) has[d] = true;
-    }
-    return has;
-  }
-
   void CountLane(size_t i) {
     const VectorNode& node = list_[i];
     Placed& placed = at(i);
@@ -282,8 +311,8 @@ class VectorGroup::Counter : public VectorGroup::Places {
       if (covers && runs && (runs->count == 1 || own.count == 1)) {
         use = Use::kWhole;
         if (runs->count > 1 || runs->length < own.length) own = *runs;
-      } else if (row == 0 && runs && runs->count == 1) {
-        use = RowUse(node, o, has, placed, row);
+      } else if (row == 0 && SegmentsOf(whole, read).count == 1) {
+        use = RowUse(node, o, has, runs.has_value(), placed, row);
       }
       placed.uses.push_back(use);
       if (use == Use::kSpread) {
@@ -320,20 +349,19 @@ class VectorGroup::Counter : public VectorGroup::Places {
   }
 
   // How a lane reads an operand that is the same for all its rows: by the row form, if there is one. Rows that are no
-  // whole groups of the vector unit are repeated until they are.
-  Use RowUse(const VectorNode& node, size_t operand, const std::vector<bool>& has, Placed& placed,
-             int64_t& row) const {
+  // whole groups of the vector unit are repeated until they are; others have to begin where it may.
+  Use RowUse(const VectorNode& node, size_t operand, const std::vector<bool>& has, bool is_aligned,
+             Placed& placed, int64_t& row) const {
     const Shape& box = placed.box;
-    size_t first = box.size();
-    int64_t length = 1;
-    while (first > 0 && (has[first - 1] || box[first - 1] == 1)) length *= box[--first];
+    auto [first, length] = RowOf(box, has);
     size_t from = first;
     while (length % isa::kVectorGroup != 0 && from > 0) length *= box[--from];
     for (size_t d = 0; d < from; ++d) {
       if (has[d] && box[d] > 1) return Use::kSpread;
     }
     // A row that is all that there is, is no row.
-    if (length % isa::kVectorGroup != 0 || (from < first && length == ElementCount(box))) {
+    if (length % isa::kVectorGroup != 0 || (from < first && length == ElementCount(box)) ||
+        (from == first && !is_aligned)) {
       return Use::kSpread;
     }
     for (const Step::RowForm& row_form : node.step.row_forms) {
@@ -350,7 +378,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
   // and the operand is not.
   void CountRepeats(size_t i, size_t o) {
     const VectorNode& node = list_[i];
-    const size_t operand = node.operands[o].node;
+    const size_t operand = group_.SourceOfRows(layout_, node.operands[o].node);
     const std::vector<bool> has = Has(at(i).box, node.operands[o]);
     int64_t segments = 1, length = 1, places = 1;
     for (size_t d = 0; d < has.size(); ++d) {
@@ -443,7 +471,8 @@ class VectorGroup::Counter : public VectorGroup::Places {
              : HUGE_VAL;
     at(i).has_copy = gather < direct;
     if (at(i).has_copy) layout_.needs.nmem += OnChipBytes(results, node.type);
-    cycles = Times(node) * std::min(gather, direct) + VectorCycles(card(), results * size);
+    cycles = Times(node) * std::min(gather, direct);
+    (has_early_ && FillsFirst() ? fill_ : cycles) += VectorCycles(card(), results * size);
     Count(i, cycles);
   }
 
@@ -598,7 +627,7 @@ class VectorGroup::Counter : public VectorGroup::Places {
     };
     const Shape extents = ClusterExtents();
     const int64_t results = ElementCount(extents) * ir::ByteSize(type);
-    ClusterLoad stored = {
+    const ClusterLoad stored = {
         .largest = results,
         .all = static_cast<double>(ElementCount(group_.output_.shape()) * ir::ByteSize(type)) /
                static_cast<double>(turns),
@@ -614,10 +643,22 @@ class VectorGroup::Counter : public VectorGroup::Places {
     const auto all = static_cast<double>(tiles);
     // What cores load by themselves: a tile's while another one is computed, but for the first of each turn.
     const double loads = OwnLoads();
+    const auto load_all = [&](bool early) {
+      for (size_t i = 0; i < cluster_loads_.size(); ++i) {
+        if (is_early_load_[i] == early) load(cluster_loads_[i], i == 0);
+      }
+    };
     layout_.cost.Phase("before", 1), layout_.cost.Lane();
-    for (size_t i = 0; i < cluster_loads_.size(); ++i) load(cluster_loads_[i], i == 0);
+    load_all(has_early_);
     layout_.cost.Add("loads", mapping::kGmem, once_load_);
-    layout_.cost.Lane(), layout_.cost.Add("margins", mapping::kVectorUnit, fill_);
+    layout_.cost.Lane(), layout_.cost.Add("fills", mapping::kVectorUnit, fill_);
+    if (has_early_) {
+      layout_.cost.Phase("last loads", 1), layout_.cost.Lane(), load_all(false);
+      layout_.cost.Add("queues", mapping::kWaits, card.drain + card.barrier);
+      layout_.cost.Lane();
+      layout_.cost.Add("copies", mapping::kMoveDma, early_copies_);
+      layout_.cost.Add("computation", mapping::kVectorUnit, early_);
+    }
     layout_.cost.Phase("first tile", static_cast<double>(turns)), layout_.cost.Lane();
     layout_.cost.Add("loads", mapping::kGmem, loads);
     layout_.cost.Phase("turns", static_cast<double>(turns)), layout_.cost.Lane();
@@ -640,11 +681,6 @@ class VectorGroup::Counter : public VectorGroup::Places {
       }
       store();
     }
-    // What clusters load one after the other sets them apart, as GMEM serves one after the other: the first have stored
-    // their results when the last has computed its own.
-    for (size_t i = 1; turns == 1 && i < cluster_loads_.size(); ++i) {
-      stored.all = std::max(0.0, stored.all - cluster_loads_[i].all);
-    }
     layout_.cost.Phase("after", 1), layout_.cost.Lane(), store();
   }
 
@@ -660,12 +696,15 @@ class VectorGroup::Counter : public VectorGroup::Places {
   }
 
   std::vector<ClusterLoad> cluster_loads_;  // t_.smem
+  std::vector<bool> is_early_load_, is_late_;
+  bool has_early_ = false;
   std::vector<std::pair<size_t, int64_t>>
       computed_;                         // nodes with storage that is not moved, and its bytes
   double copies_ = 0, once_copies_ = 0;  // between SMEM and NMEM, of a tile and once
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
-  double fill_ = 0;  // of margins, while memory cores load
+  double fill_ = 0;                      // while memory cores load
+  double early_ = 0, early_copies_ = 0;  // FindEarly
 };
 
 VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Counter(*this, t).Run(); }

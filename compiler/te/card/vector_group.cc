@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -26,8 +27,8 @@ using Operand = VectorNode::Operand;
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
                                                 const isa::Machine& machine, bool products,
-                                                int64_t channels, bool reuses) {
-  VectorGroup group(output, instructions, machine, channels, reuses);
+                                                const FlatTiles& flat, bool reuses) {
+  VectorGroup group(output, instructions, machine, flat, reuses);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
@@ -247,11 +248,11 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
   const Shape& shape = output_.shape();
   const size_t last = shape.size() - 1;
   std::vector<Tiling> ways;
-  // Flat windows run through whole rows of pixels.
-  const auto is_whole = [&](size_t d) { return channels_ > 0 && d + 2 == shape.size(); };
+  // Flat windows run through all columns that a core has.
+  const auto is_columns = [&](size_t d) { return channels_ > 0 && d + 2 == shape.size(); };
   for (size_t split = 0; split < shape.size(); ++split) {
     // Along the first dimension at least, be it of one element.
-    if ((shape[split] == 1 && split > 0) || is_whole(split)) continue;
+    if ((shape[split] == 1 && split > 0) || is_columns(split)) continue;
     for (const int64_t across : CoresAcross(split)) {
       for (size_t apart = 0; apart < shape.size(); ++apart) {
         // No other dimension is shared.
@@ -264,7 +265,9 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         if (across > 1 && !shares_channels && (across - 1) * part >= shape[apart]) continue;
         const bool has_rest = across > 1 && shape[apart] % across != 0;
         if (has_rest && !shares_channels && (channels_ > 0 || apart == last)) continue;
-        if (is_whole(apart) || (channels_ == kFew && across > 1 && split > 0)) continue;
+        if (channels_ > 0 && (is_columns(apart) ? part : shape[last - 1]) != flat_.columns)
+          continue;
+        if (channels_ == kFew && across > 1 && split > 0) continue;
         Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
         const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
         t.core[split] = CeilDiv(shape[split], runs);
@@ -272,7 +275,7 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
         if (channels_ > 0) {
           // Rows of any length are flat (flat_windows.h); the last core may have fewer channels than the others.
           if (CeilDiv(shape[last], channels_) != (shares_channels ? across : 1)) continue;
-          t.core[last] = channels_;
+          t.core[last] = std::min(channels_, shape[last]);
         } else if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0 &&
                    !OnlyCopies()) {
           continue;
@@ -309,6 +312,10 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   if (IsOuter(d) && !is_last) return {1};
   if (channels_ > 0 && d + 2 >= way.core.size()) return {core};
   std::vector<int64_t> sizes;
+  const auto suits = [&](int64_t size) {
+    return channels_ <= 0 || d + 3 != way.core.size() ||
+           (flat_.least_rows <= size && size <= flat_.most_rows);
+  };
   if (d == way.split) {
     // Of single elements whole groups of the vector unit too.
     std::set<int64_t, std::greater<>> all;
@@ -316,12 +323,13 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
       all.insert(part);
       if (is_last) all.insert(std::min(RoundUp(part, isa::kVectorGroup), core));
     }
-    sizes.assign(all.begin(), all.end());
+    std::copy_if(all.begin(), all.end(), std::back_inserter(sizes), suits);
     return sizes;
   }
   // Others divide what a core has.
   sizes = Divisors(core);
   std::reverse(sizes.begin(), sizes.end());
+  std::erase_if(sizes, [&](int64_t size) { return !suits(size); });
   if (is_last && !OnlyCopies()) {
     std::erase_if(sizes, [&](int64_t n) { return n < core && n % isa::kVectorGroup != 0; });
   }
@@ -409,6 +417,11 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       }
     }
   }
+  // Halos of columns that cores load themselves cross GMEM more often.
+  const size_t columns = output_.rank() < 2 ? 0 : output_.rank() - 2;
+  std::erase_if(ways, [&](const Tiling& way) {
+    return channels_ > 0 && flat_.columns < output_.shape()[columns] && way.smem != 1;
+  });
   for (Tiling& way : ways) {
     way.tile = way.core;
     if (may_along) {

@@ -32,17 +32,26 @@ class VectorGroup {
  public:
   // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
   // `products`: as CutIntoNodes has it; then it is an error if there are none.
-  // `channels`: of the output's last dimension those that tiles have, and cores too; 0: any number; kFew: any, of the
-  // ways to share the output the simpler ones alone, since other groups have its windows flat.
   // `reuses`: tilings fit also where computed nodes share NMEM with those that nobody reads any more. That is an
   // estimate of what the pass `storage` finds, so that the first of the schedules may fail: for callers who try others.
   static constexpr int64_t kFew = -1;
+  // Of a group with flat windows what tiles have of the output's last three dimensions.
+  struct FlatTiles {
+    // Cores too have so many. 0: any number; kFew: any, of the ways to share the output the simpler ones alone, since
+    // other groups have its windows flat.
+    int64_t channels = 0;
+    int64_t columns = 0;  // cores too
+    int64_t least_rows = 1, most_rows = 1;
+  };
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
-                                            const isa::Machine& machine, bool products = false,
-                                            int64_t channels = 0, bool reuses = false);
+                                            const isa::Machine& machine, bool products,
+                                            const FlatTiles& flat, bool reuses);
   // Whether the tensor unit computes a part of it.
   bool has_products() const { return has_products_; }
+
+  // Whether it is one of Schedules().
+  bool Has(const CardChoice& choice) const { return Find(choice) != nullptr; }
 
   // Cycles of the first of Schedules().
   double LeastCycles() const { return ranked_[0].second.cycles; }
@@ -93,8 +102,10 @@ class VectorGroup {
     bool is_same = false;     // for all tiles of a core
     bool in_loop = false;     // computed for each place of the reduced dimensions
     bool is_inlined = false;  // a copy that its readers make
-    bool is_direct = false;   // a copy that comes from GMEM itself
-    bool is_loaded = false;   // an input that has storage of its own
+    // Such a one in the loops of a reduction, of whose rows longer ones are made before these.
+    bool is_repeated_before = false;
+    bool is_direct = false;  // a copy that comes from GMEM itself
+    bool is_loaded = false;  // an input that has storage of its own
     bool has_copy =
         false;  // a reduction that copies what it reads, or a product that copies its rows
     bool by_parts = false;  // made by all cores of a cluster together, for weights in SMEM
@@ -121,17 +132,22 @@ class VectorGroup {
   }
   // Bytes that no memory has: of tilings that are refused.
   static constexpr int64_t kTooMuch = int64_t{1} << 48;
+  // Where the rows of operand `i` are that are made longer.
+  size_t SourceOfRows(const Layout& layout, size_t i) const {
+    return layout.nodes[i].is_repeated_before ? nodes_.list[i].operands[0].node : i;
+  }
   class Places;
   class Counter;
   class Builder;
 
   VectorGroup(const Tensor& output, const LaneInstructions& instructions,
-              const isa::Machine& machine, int64_t channels, bool reuses)
+              const isa::Machine& machine, const FlatTiles& flat, bool reuses)
       : output_(output),
         instructions_(&instructions),
         machine_(&machine),
         card_(machine),
-        channels_(channels),
+        flat_(flat),
+        channels_(flat.channels),
         reuses_(reuses) {}
 
   Layout LayoutOf(const Tiling& t) const;
@@ -166,6 +182,10 @@ class VectorGroup {
     return CeilDiv(CeilDiv(output_.shape()[t.split], t.core[t.split] * RunsOfCluster(t)),
                    card_.clusters);
   }
+  // Whether clusters need another part of an input in each turn.
+  bool MovesWithTurns(const Tiling& t, size_t input) const {
+    return (follows_[input] >> t.split & 1) != 0;
+  }
   // Whether nothing is computed, so that no row needs whole groups of the vector unit.
   bool OnlyCopies() const {
     return std::all_of(nodes_.list.begin(), nodes_.list.end(), [](const VectorNode& node) {
@@ -191,6 +211,7 @@ class VectorGroup {
   const LaneInstructions* instructions_;
   const isa::Machine* machine_;
   mapping::CardFacts card_;
+  FlatTiles flat_;
   int64_t channels_;
   bool reuses_;
   VectorNodes nodes_;

@@ -72,7 +72,7 @@ class VectorGroup::Places {
     }
     ClusterLoad load = {.largest = ElementCount(box) * size,
                         .segments = SegmentsOf(whole, box).count,
-                        .moves = (group_.follows_[input] >> t_.split & 1) != 0};
+                        .moves = group_.MovesWithTurns(t_, input)};
     if (!load.moves) {
       load.all = static_cast<double>(load.largest * UsedClusters());
       return load;
@@ -328,6 +328,12 @@ class VectorGroup::Places {
       return;
     }
     if (node.pads()) return;
+    // A reader that makes a longer row of it copies it from where it is.
+    if (placed.in_loop && !at(from).in_loop && group_.readers_[i].size() == 1 &&
+        IsRepeated(i, group_.readers_[i][0])) {
+      placed.is_inlined = placed.is_repeated_before = true;
+      return;
+    }
     const std::optional<Runs> runs = RunsOf(at(from).box, ReadBox(axes, at(i).box), node.type);
     if (!runs) return;
     placed.is_inlined = true;
@@ -339,6 +345,35 @@ class VectorGroup::Places {
       }
     }
     if (i == group_.nodes_.result.node) placed.is_inlined = false;
+  }
+
+  // The dimensions of a reader's box along which an operand has elements of its own.
+  static std::vector<bool> Has(const Shape& box, const VectorNode::Operand& operand) {
+    std::vector<bool> has(box.size());
+    for (int d : operand.dimensions) {
+      if (d >= 0 && d < static_cast<int>(box.size())) has[d] = true;
+    }
+    return has;
+  }
+  // Of an operand that is the same for all rows: the first dimension of a row, and how long a row is.
+  static std::pair<size_t, int64_t> RowOf(const Shape& box, const std::vector<bool>& has) {
+    size_t first = box.size();
+    int64_t length = 1;
+    while (first > 0 && (has[first - 1] || box[first - 1] == 1)) length *= box[--first];
+    return {first, length};
+  }
+  // Whether a reader of node i, a lane in the loops of a reduction, copies its rows since they are no whole groups of
+  // the vector unit.
+  bool IsRepeated(size_t i, size_t reader) const {
+    const VectorNode& lane = list_[reader];
+    const Shape& box = layout_.nodes[reader].box;
+    if (lane.kind != VectorNode::Kind::kLane || !layout_.nodes[reader].in_loop) return false;
+    return std::all_of(lane.operands.begin(), lane.operands.end(),
+                       [&](const VectorNode::Operand& operand) {
+                         if (operand.node != i) return true;
+                         const auto [first, length] = RowOf(box, Has(box, operand));
+                         return first > 0 && length > 1 && length % isa::kVectorGroup != 0;
+                       });
   }
 
   // Whether boxes of a node begin at multiples of their size along dimension d, and are all of one size, also those of

@@ -285,7 +285,7 @@ std::pair<Tensor, std::vector<size_t>> VectorGroup::Builder::Repeat(size_t i, si
   const VectorNode& node = list_[i];
   const Placed& placed = layout_.nodes[i];
   const Operand& operand = node.operands[o];
-  const Placed& source = layout_.nodes[operand.node];
+  const Placed& source = layout_.nodes[group_.SourceOfRows(layout_, operand.node)];
   // What loops of a reduction run over comes first, so that what is one row stands side by side.
   std::vector<size_t> order;
   for (const bool is_reduced : {true, false}) {
@@ -464,7 +464,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     const bool is_read = list_[i].kind == Kind::kInput && !readers_[i].empty();
     if (t_.smem == 1 && is_read) {
       from = s.CacheRead(from, isa::kSmem, readers_[i]);
-      of_clusters.emplace_back(from, (group_.follows_[i] >> t_.split & 1) != 0);
+      of_clusters.emplace_back(from, group_.MovesWithTurns(t_, i));
     }
     if (layout_.nodes[i].is_loaded) on_chip_[i] = s.CacheRead(from, isa::kNmem, readers_[i]);
   }

@@ -17,11 +17,12 @@ using ir::ExprKind;
 
 class Widener {
  public:
-  Widener(const Tensor& output, int64_t channels)
+  Widener(const Tensor& output, int64_t channels, int64_t block)
       : whole_(*output.graph()),
         output_(output),
         own_channels_(output.shape().back()),
         channels_(channels),
+        block_(block),
         state_(whole_.Empty()),
         g_(state_) {}
 
@@ -35,12 +36,31 @@ class Widener {
       if (fails_) return std::nullopt;
     }
     const Tensor wide = wide_.at(output_.buffer());
+    if (block_ > 0) return InBlocks(wide);
     return g_.Compute(output_.name(), output_.shape(), [&](const Axes& at) { return wide(at); });
   }
 
  private:
   Expr Index(int64_t i) const { return g_.context().Int(g_.index_type(), i); }
   Expr IsThere(Expr channel) const { return channel < Index(own_channels_); }
+
+  // The output by way of blocks of channels.
+  Tensor InBlocks(const Tensor& wide) {
+    Shape shape = wide.shape();
+    shape.back() /= block_;
+    shape.push_back(block_);
+    const Tensor blocks = g_.Compute(StrCat(output_.name(), ".blocks"), shape, [&](const Axes& at) {
+      Axes own(at.begin(), at.end() - 1);
+      own.back() = own.back() * Index(block_) + at.back();
+      return wide(own);
+    });
+    return g_.Compute(output_.name(), output_.shape(), [&](const Axes& at) {
+      Axes own = at;
+      own.back() = at.back() / Index(block_);
+      own.push_back(at.back() % Index(block_));
+      return blocks(own);
+    });
+  }
 
   void Widen(const Operation& operation) {
     if (operation.bodies.size() != 1 || operation.shape.empty() ||
@@ -123,7 +143,7 @@ class Widener {
 
   const GraphState& whole_;
   const Tensor output_;
-  const int64_t own_channels_, channels_;
+  const int64_t own_channels_, channels_, block_;
   const std::shared_ptr<GraphState> state_;
   Graph g_;
   OwnOperations own_;                             // inputs
@@ -135,8 +155,9 @@ class Widener {
 }  // namespace
 
 std::optional<Tensor> WidenChannels(const Tensor& output,
-                                    absl::Span<const Operation* const> computes, int64_t channels) {
-  return Widener(output, channels).Run(computes);
+                                    absl::Span<const Operation* const> computes, int64_t channels,
+                                    int64_t block) {
+  return Widener(output, channels, block).Run(computes);
 }
 
 }  // namespace polynao::te

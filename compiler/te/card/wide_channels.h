@@ -7,7 +7,11 @@
 //           S'[y, x, c] = sum of P'[y + r, x + s, c] * F'[r, s, c]
 //           S[y, x, c]  = S'[y, x, c]                        c < 144
 //
-// What the added channels are computed from are zeros, and nobody reads the results.
+// What the added channels are computed from are zeros, and nobody reads the results. If one core has all channels, its
+// tiles have those that there are; so that what they read has the added ones too, they read whole blocks of channels:
+//
+//           B[y, x, b, i] = S'[y, x, 32 b + i]              b < 5, i < 32
+//           S[y, x, c]    = B[y, x, c / 32, c % 32]
 #ifndef COMPILER_TE_CARD_WIDE_CHANNELS_H_
 #define COMPILER_TE_CARD_WIDE_CHANNELS_H_
 
@@ -20,10 +24,12 @@
 namespace polynao::te {
 
 // The graph of `output`, of which `computes` are the computes, over `channels` of the last dimension, more than it has,
-// as a graph of its own in the same context. Nothing if a compute has several results or other channels than the
-// output, if something reads other channels than its own, or computes with their numbers.
+// as a graph of its own in the same context; by way of blocks of `block` of them, if it is not 0 (it divides them).
+// Nothing if a compute has several results or other channels than the output, if something reads other channels than
+// its own, or computes with their numbers.
 std::optional<Tensor> WidenChannels(const Tensor& output,
-                                    absl::Span<const Operation* const> computes, int64_t channels);
+                                    absl::Span<const Operation* const> computes, int64_t channels,
+                                    int64_t block = 0);
 
 }  // namespace polynao::te
 
