@@ -173,6 +173,9 @@ std::vector<int64_t> EvenBlocks(const Layer& layer, const Mapping& m) {
   const int64_t own = CeilDiv(layer.channels, m.across);
   for (const int64_t count : {int64_t{1}, CeilDiv(own, isa::kTensorLanes)}) {
     const int64_t block = RoundUp(CeilDiv(own, count), kEvenChannels);
+    // Vectors of channels are there for all blocks, each of which reads them where vector instructions may begin.
+    const bool may_begin = m.across * block % isa::kVectorGroup == 0 || layer.channel_vectors == 0;
+    if (count > 1 && !may_begin) continue;
     const bool is_new = blocks.empty() || blocks.back() != block;
     if (block % isa::kTensorLanes != 0 && is_new) blocks.push_back(block);
   }

@@ -327,7 +327,13 @@ TEST(MappingTest, EqualBlocksOfFewChannels) {
               HasSubstr("blocks of 48: expected multiples of 64, or equal"));
   // Whole groups of lanes, each core's at once or 64 at a time; parts are rounded up to eight.
   layer.channels = 300;
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre(152));
+  layer.channel_vectors = 0;
   EXPECT_THAT(EvenBlocks(layer, m), ElementsAre(152, 56));
+  // Of vectors of channels the second block would begin at the 112th: instructions read from multiples of 64.
+  layer.channel_vectors = 2, m.across = 4, layer.channels = 360;
+  EXPECT_THAT(EvenBlocks(layer, m), ElementsAre(96, 48));
+  m.across = 2;
   layer.channels = 256;
   EXPECT_THAT(EvenBlocks(layer, m), ElementsAre());
   // Blocks of 64 in GMEM have no part of one.

@@ -43,6 +43,7 @@ std::vector<Layer> Layers() {
       layer("mlu270", "conv2d_bn", "5x7x64,256x1x1x64", "i8", {"residual=1"}),
       layer("mlu270", "conv2d_bn", "14x13x65,128x3x3x65", "i8", {"relu=0"}),
       layer("mlu270", "conv2d_bn", "16x15x32,128x3x3x32", "i8", {"out=i8"}),
+      layer("mlu370", "conv2d_bn", "9x9x64,300x3x3x64", "f16"),
   };
 }
 
