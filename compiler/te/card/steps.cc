@@ -322,9 +322,10 @@ class Cutter {
     }
     if (step.operands.size() < best.operands.size()) step.row_forms.clear();
     step.value = Instantiate(best.pattern, e, elements);
-    // What the passes would make simpler is another instruction, or none: min(x, x).
+    // What the passes would make simpler is another instruction, or none: min(x, x), x + 0.
     const Expr simple = arith::Analyzer(context_).Simplify(step.value, arith::Mode::kData);
-    if (Loads(simple) < Loads(step.value)) return AddValue(simple, place);
+    const bool is_element = simple.Is(ExprKind::kLoad) && simple != step.value;
+    if (is_element || Loads(simple) < Loads(step.value)) return AddValue(simple, place);
     return Add(std::move(step));
   }
 
