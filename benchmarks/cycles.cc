@@ -57,6 +57,7 @@ void Measure(const SuiteCase& suite_case, const CyclesSettings& settings, CaseCy
   }
   result.cycles = report->simulated->cycles;
   result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
+  result.reach = std::max(report->reach_cycles, result.bound);
 }
 
 // About so many stores take the simulator a minute.
@@ -168,6 +169,7 @@ void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
     if (!report.ok()) return report.status();
     result.cycles = report->simulated->cycles;
     result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
+    result.reach = std::max(report->reach_cycles, result.bound);
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {
@@ -341,6 +343,7 @@ std::string CyclesText(const std::vector<CaseCycles>& cases) {
     if (c.failure.empty()) {
       json["cycles"] = c.cycles;
       json["bound"] = c.bound;
+      if (c.reach > 0) json["reach"] = c.reach;
       if (c.scalar_stores > 0) json["scalar_stores"] = c.scalar_stores;
     } else {
       json["failure"] = c.failure;
@@ -371,6 +374,7 @@ absl::StatusOr<std::vector<CaseCycles>> ParseCycles(std::string_view text) {
     } else {
       reader.Read("cycles", c.cycles);
       reader.Read("bound", c.bound);
+      if (reader.Has("reach")) reader.Read("reach", c.reach);
       if (reader.Has("scalar_stores")) reader.Read("scalar_stores", c.scalar_stores);
     }
     if (reader.Has("values")) reader.Read("values", c.values);

@@ -23,6 +23,7 @@ struct CardBounds {
   // DRAM needs this many cycles for the bytes of `cycles`, in the best order, with refreshes (simulator/dram/bound.h);
   // 0 if GMEM is no DRAM.
   int64_t dram_cycles = 0;
+  int64_t reach = 0;  // isa::ReachOf; no bound, but what could be expected at best
 };
 
 // Of `work`, of whose bytes in GMEM `written` are stored.
@@ -33,8 +34,8 @@ absl::StatusOr<CardBounds> CardBoundsOf(const isa::Machine& machine, const isa::
 absl::StatusOr<std::optional<simulator::EnergyTable>> EnergyTableOf(const isa::Machine& machine,
                                                                     const std::string& name);
 
-// Adds cycles, time_ns, launch_cycles, bounds, efficiency (the larger bound / cycles), bytes by path, instructions, all
-// counters, and the machine.
+// Adds cycles, time_ns, launch_cycles, bounds and what is in reach, efficiency (the larger bound / cycles), bytes by
+// path, instructions, all counters, and the machine.
 void AddCardRun(const simulator::RunResult& run, const isa::Machine& machine,
                 const CardBounds& bounds, double simulate_ms,
                 const std::optional<simulator::EnergyReport>& energy, nlohmann::ordered_json& json);

@@ -152,7 +152,7 @@ absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t 
   }
   ASSIGN_OR_RETURN(const CardBounds bounds, CardBoundsOf(machine, work, written));
   report.bound_cycles = bounds.cycles, report.bound_by = bounds.by;
-  report.dram_bound_cycles = bounds.dram_cycles;
+  report.dram_bound_cycles = bounds.dram_cycles, report.reach_cycles = bounds.reach;
   report.machine = machine;
   return absl::OkStatus();
 }
@@ -192,6 +192,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["time_ns"] = nullptr;
   json["bound_cycles"] = nullptr;
   json["bound_by"] = nullptr;
+  json["reach_cycles"] = nullptr;
   json["dram_bound_cycles"] = nullptr;
   json["efficiency"] = nullptr;
   json["bytes"] = nullptr;
@@ -205,7 +206,10 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   }
   if (simulated) {
     AddCardRun(*simulated, *machine,
-               {.cycles = bound_cycles, .by = bound_by, .dram_cycles = dram_bound_cycles},
+               {.cycles = bound_cycles,
+                .by = bound_by,
+                .dram_cycles = dram_bound_cycles,
+                .reach = reach_cycles},
                simulate_ms, energy, json);
   }
   return json;

@@ -43,6 +43,19 @@ struct Bound {
 // Errors: a type for which the machine has no rate.
 absl::StatusOr<Bound> BoundOf(const Machine& machine, const Work& work);
 
+// What is in reach, at least the bound: cycles of the best way in which whole clusters share a contraction, if all
+// overlaps but the latencies of the first load and the last store. Of a * b * k clusters, a share the rows of the
+// result, b its columns and k the sums:
+//
+//   GMEM      a * (weights) + b * (image) + (all else), and partial sums of four bytes, which k clusters each store and
+//             load again
+//   link      what a cluster loads or stores of these
+//   compute   tensor unit and vector unit one after the other: a core has one queue for both
+//
+// Other work is the same without operands that several need. It is no bound: clusters may share in other ways.
+// Errors: those of BoundOf.
+absl::StatusOr<int64_t> ReachOf(const Machine& machine, const Work& work);
+
 }  // namespace polynao::isa
 
 #endif  // ISA_BOUND_H_

@@ -78,5 +78,36 @@ TEST(Bound, ClustersLoadTheirOwnParts) {
   EXPECT_EQ(BoundOf(machine, work)->by, "tensor unit");
 }
 
+// Four clusters, 102.4 bytes a cycle of GMEM and 128 of each link.
+TEST(Reach, IsTheBestSharingWithTwoLatencies) {
+  Machine machine = TestMachine("mlu270");
+  const int64_t latencies = 2 * (machine.Get("io_dma.start") + machine.Get("gmem.latency"));
+  const auto reach = [&](const Work& work) { return ReachOf(machine, work).value(); };
+  EXPECT_EQ(reach({}), latencies);
+  EXPECT_EQ(reach({.gmem_bytes = 102'400}), latencies + 1000);
+  // The units of a core take turns.
+  const Work both = {.gmem_bytes = 1024, .macs = 16 * 4096 * 100, .vector_elements = 16 * 64 * 300};
+  EXPECT_EQ(reach(both), latencies + 400);
+  // Image and weights of 102,400 bytes each: on one cluster 2000 cycles of GMEM, on two 3000, on 2 x 2 4000.
+  Work work = {
+      .gmem_bytes = 204'800, .operand_bytes = {102'400, 102'400}, .results = int64_t{1} << 30};
+  work.macs = int64_t{16} * 4096 * 400;
+  EXPECT_EQ(reach(work), latencies + 2000);
+  work.macs = int64_t{16} * 4096 * 1400;
+  EXPECT_EQ(reach(work), latencies + 3000);
+  work.macs = int64_t{16} * 4096 * 3000;
+  EXPECT_EQ(reach(work), latencies + 4000);
+  // Each of four clusters has a fourth of the products of few sums, and stores and loads 100 of these.
+  work.results = 100;
+  EXPECT_EQ(reach(work), latencies + 3000);
+  // What a cache has is loaded once; a link may take longer than GMEM.
+  work.results = int64_t{1} << 30;
+  machine.Set("gmem.cache_reads", 1), machine.Set("gmem.cache_kib", 1024);
+  EXPECT_EQ(reach(work), latencies + 3000);
+  machine.Set("cluster.link_bytes", 16);
+  EXPECT_EQ(reach(work), latencies + 6400);  // 2 x 2 clusters, half of both operands each
+  EXPECT_FALSE(ReachOf(machine, {.macs = 1, .mac_type = ir::Type::kF16}).ok());
+}
+
 }  // namespace
 }  // namespace polynao::isa

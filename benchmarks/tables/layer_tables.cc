@@ -20,7 +20,8 @@ struct Class {
   std::string name;
   struct OnMachine {
     std::vector<double> efficiencies;
-    std::string least;  // the layer
+    std::vector<double> in_reach;  // of efficiency
+    std::string least;             // the layer
   };
   OnMachine on[2];
 };
@@ -68,16 +69,23 @@ absl::StatusOr<Table> LayerNetworks(ResultFolder& results) {
       auto it = std::find_if(classes.begin(), classes.end(),
                              [&](const Class& c) { return c.name == name; });
       if (it == classes.end()) it = classes.insert(classes.end() - 1, {.name = name, .on = {}});
-      Add(it->on[machine], efficiency, layer);
-      Add(classes.back().on[machine], efficiency, layer);
+      const double in_reach =
+          file->Number(row, {"bound"}) / std::max(1.0, file->Number(row, {"reach"}));
+      for (Class::OnMachine* on : {&it->on[machine], &classes.back().on[machine]}) {
+        Add(*on, efficiency, layer);
+        on->in_reach.push_back(in_reach);
+      }
     }
     ++machine;
   }
-  Table table = {{"network", "layers", "i8 on mlu270", "least", "f16 on mlu370", "least"}, {}};
+  Table table = {{"network", "layers", "i8 on mlu270", "in reach", "least", "f16 on mlu370",
+                  "in reach", "least"},
+                 {}};
   for (const Class& c : classes) {
     std::vector<std::string> cells = {c.name, StrCat(c.on[0].efficiencies.size())};
     for (const Class::OnMachine& on : c.on) {
       cells.push_back(Mean(on.efficiencies));
+      cells.push_back(Mean(on.in_reach));
       cells.push_back(Least(on));
     }
     table.rows.push_back(std::move(cells));
