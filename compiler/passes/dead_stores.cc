@@ -94,12 +94,15 @@ class Dropping {
 };
 
 bool DropIn(ir::Function& function, int& count) {
-  Dropping dropping(function);
-  const Stmt body = dropping.Drop(function.body);
-  count = dropping.count();
-  const bool changed = body != function.body;
-  function.body = body;
-  return changed;
+  const Stmt before = function.body;
+  // Conditions, bounds and lets that went with their bodies read nothing any more.
+  while (true) {
+    Dropping dropping(function);
+    const Stmt body = dropping.Drop(function.body);
+    count += dropping.count();
+    if (body == function.body) return body != before;
+    function.body = body;
+  }
 }
 
 }  // namespace

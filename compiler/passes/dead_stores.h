@@ -21,10 +21,11 @@ struct PassInfo;
 //
 // A store is taken out if its buffer is an allocation of which no element reaches anything else: it is loaded only by
 // stores that are taken out, its address is taken nowhere, and it may overlap no other buffer. So is what is left
-// without a body; expressions have no effects. What conditions, bounds and lets load counts as read. A store that would
-// stop the program (an index outside of its buffer) is a mistake, so that none need stop it.
+// without a body; expressions have no effects. What conditions, bounds and lets load counts as read while they have a
+// body. A store that would stop the program (an index outside of its buffer) is a mistake, so that none need stop it.
 //
-// Linear in the program's size. Returns whether anything changed.
+// Linear in the program's size, as often as that takes out what loads further buffers. Returns whether anything
+// changed.
 absl::StatusOr<bool> DropDeadStores(ir::Function& function);
 
 // The pass by name (registry.h).

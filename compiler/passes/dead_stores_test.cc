@@ -61,6 +61,12 @@ TEST(DeadStoresTest, WhatIsLeftWithoutABody) {
          StrCat("if (n < 3) { ", kResult, "}"));
 }
 
+// What only a condition reads goes with it.
+TEST(DeadStoresTest, WhatConditionsWithoutABodyRead) {
+  Expect(StrCat("allocate I: i32[1] @nmem I[0] = n ", kA, "if (I[0] < 3) { ", kFill, "} ", kResult),
+         kResult);
+}
+
 // Of a sequence a single statement is left, which has no body either.
 TEST(DeadStoresTest, WhatStandsBeside) {
   Expect(StrCat("for (t, 0, 2) { Y[t] = X[t] ", kA, kFill, "}"), "for (t, 0, 2) { Y[t] = X[t] }");
