@@ -16,6 +16,7 @@
 #include "compiler/passes/cluster_regions.h"
 #include "compiler/passes/copy_elision.h"
 #include "compiler/passes/cse.h"
+#include "compiler/passes/dead_stores.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
 #include "compiler/passes/join_ifs.h"
@@ -40,13 +41,11 @@ using ir::Function;
 
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      SimplifyPass(),       NormalizePass(),    LicmPass(),
-      HoistIfPass(),        CsePass(),          PreprocessPass(),
-      LoopPartitionPass(),  BindParallelPass(), ThreadRegionsPass(),
-      FlattenPass(),        CopyElisionPass(),  TensorizePass(),
-      ClusterRegionsPass(), PipelinePass(),     StoragePass(),
-      SyncPass(),           JoinIfsPass(),      PromotePass(),
-      SchedulePass(),
+      SimplifyPass(),      NormalizePass(),      LicmPass(),          HoistIfPass(),
+      CsePass(),           PreprocessPass(),     LoopPartitionPass(), BindParallelPass(),
+      ThreadRegionsPass(), FlattenPass(),        DeadStoresPass(),    CopyElisionPass(),
+      TensorizePass(),     ClusterRegionsPass(), PipelinePass(),      StoragePass(),
+      SyncPass(),          JoinIfsPass(),        PromotePass(),       SchedulePass(),
   };
   return *passes;
 }

@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/registry/registry.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "isa/instruction_set.h"
 #include "simulator/simulator.h"
@@ -361,6 +362,19 @@ class RandomProgram {
   int threads_ = 0, rows_ = 0, columns_ = 0, step_ = 0, offset_ = 0;
   bool whole_ = false;  // indices of L count rows of the whole tensor
 };
+
+// A condition that a copy's loops do not change stands in front of the copy, not of each element.
+TEST(CardNestsTest, ConditionsInFrontOfCopies) {
+  const absl::StatusOr<ir::Function> function = ir::ParseFunction(
+      "func f(A: f32[512] in, B: f32[256], n: i32) {\n" LOAD
+      " for (t, 0, 3) { pragma \"memcpy\" { for (i, 0, 8) { for (j, 0, 32) {"
+      " if (t < n) { L[i * 32 + j] = A[i * 32 + j + t * 7] } } } } " OUT " }\n}\n");
+  ASSERT_TRUE(function.ok()) << function.status();
+  const absl::StatusOr<ir::Function> lowered = Lowered(*function);
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  const std::string text = ir::Print(*lowered);
+  EXPECT_THAT(text, testing::HasSubstr("&L[0], &A[t * 7], 256, 1, 0, 0)")) << text;
+}
 
 TEST(CardNestsRandom, Values) {
   const uint64_t first = std::random_device{}();
