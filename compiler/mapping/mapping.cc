@@ -41,7 +41,7 @@ int64_t ImageColumns(const Layer& layer, const Mapping& m, const Layer::Part* pa
                      int64_t core_columns) {
   const int64_t columns = layer.image_columns.Of(core_columns);
   const bool is_cut = part != nullptr && !m.image_in_parts && !PartsBegin(layer, *part, columns);
-  if (!is_cut || !layer.is_padded) return columns;
+  if (!is_cut || !layer.is_padded || layer.image_columns.whole == 1) return columns;
   return RoundUp(
       columns, isa::kTensorUnitAlignment / std::gcd(isa::kTensorUnitAlignment, PixelBytes(layer)));
 }

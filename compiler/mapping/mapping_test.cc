@@ -368,6 +368,13 @@ TEST(MappingTest, WiderRowsForPartsOfFilters) {
   layer.is_padded = false;
   EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("read between multiples of 64 bytes of the image"));
   layer.is_padded = true;
+  // Of one column none are added: there may be no such dimension.
+  layer.image_columns = {.step = 1, .size = 1, .whole = 1, .inside = 1};
+  layer.columns = m.columns_apart = 1, m.across = 4, m.block = 64;
+  EXPECT_EQ(SharesOf(layer, card, m).image_columns, 1);
+  EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("read between multiples of 64 bytes of the image"));
+  layer.columns = 16, m.columns_apart = 2, m.across = 2, m.block = 128;
+  layer.image_columns = layer.image_rows;
   // Nor do places of the window begin so, however wide rows are.
   m.parts = 49;
   EXPECT_THAT(WhyNot(layer, card, m), HasSubstr("read between multiples of 64 bytes of the image"));

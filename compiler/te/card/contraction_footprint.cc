@@ -159,7 +159,8 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
   // Places of the image from one place of a window's rows or columns, axes 0 and 1, to the next.
   const auto distance = [&](size_t d) -> int64_t {
     const mapping::Window& window = d == 0 ? layer.image_rows : layer.image_columns;
-    return axes.size() < 3 || axes[d].extent < 2 ? 0 : (window.size - 1) / (axes[d].extent - 1);
+    const bool has_window = d + 1 < axes.size() && axes[d].extent >= 2;
+    return has_window ? (window.size - 1) / (axes[d].extent - 1) : 0;
   };
   int64_t outer = 1;  // parts of the axes before axis d
   for (size_t d = 0; d < axes.size(); ++d) {
