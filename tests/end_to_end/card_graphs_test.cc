@@ -215,6 +215,56 @@ TEST(CardGraphsTest, StepsThatAddZero) {
   EXPECT_EQ(exceptions.scalar, 0);
 }
 
+// Margins above and to the left alone, whose condition says nothing of the other end: where rows are made longer, so that
+// each begins where the tensor unit may read (9 columns of 24 bytes: 16), nothing is read behind them.
+TEST(CardGraphsTest, LongerRowsOfAMarginOnOneSide) {
+  constexpr int64_t kRows = 5, kColumns = 7, kChannels = 24, kFilters = 64;
+  Graph g("one_side");
+  const Tensor x = g.Placeholder("X", {kRows, kColumns, kChannels}, Type::kI8);
+  const Tensor f = g.ConstantPlaceholder("F", {kFilters, 3, 3, kChannels}, Type::kI8);
+  const Tensor p =
+      g.Compute("P", {kRows + 2, kColumns + 2, kChannels}, [&](Expr i, Expr j, Expr c) {
+        return te::Select(ir::And(2 <= i, 2 <= j), x(i - 2, j - 2, c), 0.0);
+      });
+  const te::ReduceAxis r = g.ReduceAxisOf("r", 3), s = g.ReduceAxisOf("s", 3);
+  const te::ReduceAxis k = g.ReduceAxisOf("k", kChannels);
+  const auto wide = [&](Expr e) { return g.context().Cast(Type::kI32, e); };
+  const Tensor sums = g.Compute("S", {kRows, kColumns, kFilters}, [&](Expr i, Expr j, Expr c) {
+    return te::ReduceSum(wide(p(i + r, j + s, k)) * wide(f(c, r, s, k)), r, s, k);
+  });
+  const Tensor y = g.Compute("Y", sums.shape(), [&](const Axes& at) {
+    return g.context().Cast(Type::kF16, g.context().Cast(Type::kF32, sums(at)) * 0.5);
+  });
+  const isa::Machine machine = TestMachine("mlu270");
+  Target target;
+  target.name = "diannao";
+  target.instructions = &isa::DianNao(), target.machine = &machine;
+  const auto program = te::CardProgram::Create(y, target);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto schedules = program->Schedules({{"stream", 1}, {"parts", 3}}, false);
+  ASSERT_FALSE(schedules.empty());
+  const absl::StatusOr<ir::Function> function = program->Build(schedules[0].choice);
+  ASSERT_TRUE(function.ok()) << function.status();
+  EXPECT_THAT(ir::Print(*function), testing::HasSubstr(", 16, 24] @nmem"));
+  std::vector<ir::Tensor> inputs = Inputs(y, /*seed=*/1, ir::Values::kAll);
+  const ir::Tensor expected = *Meaning(y, inputs);
+  // The host lays out filters row by row of their window.
+  const ir::Tensor whole = inputs[1];
+  for (int64_t i = 0; i < whole.element_count(); ++i) {
+    const int64_t row = 3 * kChannels, filter = i / (3 * row), part = i / row % 3;
+    inputs[1].SetInt((part * kFilters + filter) * row + i % row, whole.Int(i));
+  }
+  inputs[1].shape = {3, kFilters, 1, 3, kChannels};
+  ir::Tensor output(y.type(), y.shape());
+  auto interpreter = ir::Interpreter::Create(*function);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  const absl::Status status = (*interpreter)
+                                  ->Run({ir::Argument::Of(&inputs[0]), ir::Argument::Of(&inputs[1]),
+                                         ir::Argument::Of(&output)});
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ir::FirstDifference(output, expected), -1);
+}
+
 // A convolution of i8, in f16.
 Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::string& name,
                          int64_t channels = 0) {
