@@ -215,8 +215,8 @@ TEST(CardGraphsTest, StepsThatAddZero) {
   EXPECT_EQ(exceptions.scalar, 0);
 }
 
-// Margins above and to the left alone, whose condition says nothing of the other end: where rows are made longer, so that
-// each begins where the tensor unit may read (9 columns of 24 bytes: 16), nothing is read behind them.
+// Margins above and to the left alone, whose condition says nothing of the other end: where rows are made longer, so
+// that each begins where the tensor unit may read (9 columns of 24 bytes: 16), nothing is read behind them.
 TEST(CardGraphsTest, LongerRowsOfAMarginOnOneSide) {
   constexpr int64_t kRows = 5, kColumns = 7, kChannels = 24, kFilters = 64;
   Graph g("one_side");
