@@ -52,6 +52,21 @@ TEST_F(SearchTest, FindsTheFastestOfAll) {
   }
 }
 
+// Cycles alone are those of a run with values, also of hand-written kernels, whose image the host gives margins.
+TEST_F(SearchTest, CyclesAloneAreThoseOfARunWithValues) {
+  const kernels::OperatorCase c =
+      Case({.op = "conv2d", .shape = "20x20x64,96x3x3x64", .dtype = "i8"});
+  for (const char* impl : {"compiled", "library", "expert"}) {
+    CaseSettings settings;
+    settings.impl = impl, settings.check_values = false;
+    const int64_t cycles = RunCase(c, settings).value().simulated->cycles;
+    settings.timing_only = true;
+    const absl::StatusOr<CaseReport> alone = RunCase(c, settings);
+    ASSERT_TRUE(alone.ok()) << impl << ": " << alone.status();
+    EXPECT_EQ(alone->simulated->cycles, cycles) << impl;
+  }
+}
+
 // More trials never end with a slower program.
 TEST_F(SearchTest, MoreTrialsAreNoWorse) {
   const kernels::OperatorCase c =
