@@ -57,7 +57,7 @@ void Measure(const SuiteCase& suite_case, const CyclesSettings& settings, CaseCy
   }
   result.cycles = report->simulated->cycles;
   result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
-  result.reach = std::max(report->reach_cycles, result.bound);
+  result.reach = report->reach_cycles;
 }
 
 // About so many stores take the simulator a minute.
@@ -169,7 +169,7 @@ void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
     if (!report.ok()) return report.status();
     result.cycles = report->simulated->cycles;
     result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
-    result.reach = std::max(report->reach_cycles, result.bound);
+    result.reach = report->reach_cycles;
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {

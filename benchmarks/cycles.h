@@ -20,7 +20,7 @@ struct CaseCycles {
   int count = 1;  // how often the network has it
   int64_t cycles = 0;
   int64_t bound = 0;          // the larger of the bounds of docs/benchmarks.md
-  int64_t reach = 0;          // isa::ReachOf, and no less than the bound; 0: not known, of nests
+  int64_t reach = 0;          // cases::CardBounds::reach; 0: not known, of nests
   int64_t scalar_stores = 0;  // statements of topi511's programs that are left to the scalar unit
   std::string failure = {};
   // Of topi511 with CyclesSettings::values: "agree", or how not, at the shapes `values_at` ("1x8x28x28,16x8x3x3").

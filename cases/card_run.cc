@@ -16,13 +16,14 @@ absl::StatusOr<CardBounds> CardBoundsOf(const isa::Machine& machine, const isa::
                                         int64_t written) {
   ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(machine, work));
   CardBounds bounds = {.cycles = bound.cycles, .by = std::string(bound.by)};
-  ASSIGN_OR_RETURN(bounds.reach, isa::ReachOf(machine, work));
   if (machine.has_dram()) {
     ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
     bounds.dram_cycles = simulator::DramBoundCycles(timing, machine.Get("card.clock_mhz"),
                                                     machine.Get("gmem.channels"),
                                                     work.gmem_bytes - written, written);
   }
+  ASSIGN_OR_RETURN(const int64_t reach, isa::ReachOf(machine, work));
+  bounds.reach = std::max(reach, bounds.dram_cycles);
   return bounds;
 }
 
@@ -41,7 +42,7 @@ void AddCardRun(const simulator::RunResult& run, const isa::Machine& machine,
   json["launch_cycles"] = run.launch_cycles;
   json["bound_cycles"] = bounds.cycles;
   json["bound_by"] = bounds.by;
-  json["reach_cycles"] = std::max({bounds.reach, bounds.dram_cycles});
+  json["reach_cycles"] = bounds.reach;
   if (machine.has_dram()) json["dram_bound_cycles"] = bounds.dram_cycles;
   const auto bound = static_cast<double>(std::max(bounds.cycles, bounds.dram_cycles));
   json["efficiency"] = run.cycles == 0 ? 0 : bound / static_cast<double>(run.cycles);

@@ -23,7 +23,8 @@ struct CardBounds {
   // DRAM needs this many cycles for the bytes of `cycles`, in the best order, with refreshes (simulator/dram/bound.h);
   // 0 if GMEM is no DRAM.
   int64_t dram_cycles = 0;
-  int64_t reach = 0;  // isa::ReachOf; no bound, but what could be expected at best
+  // isa::ReachOf, and no less than the others; no bound, but what could be expected at best.
+  int64_t reach = 0;
 };
 
 // Of `work`, of whose bytes in GMEM `written` are stored.

@@ -58,7 +58,7 @@ struct CaseReport {
   // DRAM needs this many cycles for the bytes of bound_cycles, in the best order, with refreshes
   // (simulator/dram/bound.h); 0 if GMEM is no DRAM.
   int64_t dram_bound_cycles = 0;
-  int64_t reach_cycles = 0;  // isa::ReachOf
+  int64_t reach_cycles = 0;  // CardBounds::reach
   // The host did this before the program started; its time is not in the cycles. Empty if it did
   // nothing.
   std::string host_step;

@@ -15,15 +15,13 @@ namespace {
 // that turns are not preferred where they gain less than that.
 constexpr double kInStep = 1.05;
 
-// Copies of a block of weights to the tensor unit's banks: whole groups of lanes and a rest, or each group by itself
-// where between the filters of a bank are gaps.
-double CopiesOfBlock(const Mapping& m, const Shares& s) {
-  if (m.block <= isa::kTensorLanes) return 1;
-  if (s.weight_bytes != m.block * s.pitch) return static_cast<double>(s.lanes / isa::kTensorLanes);
-  if (m.block % isa::kTensorLanes != 0) return 2;
+// Copies of a block of weights to the tensor unit's banks; where between the filters of a bank are gaps, each group of
+// lanes comes by itself.
+int64_t CopiesOfBlock(const Mapping& m, const Shares& s) {
+  if (s.weight_bytes != m.block * s.pitch) return s.lanes / isa::kTensorLanes;
   // In parts the last core has as many copies each time: of 728 channels 152 where others have 192.
   const int64_t last = s.cluster_channels - (s.steps / m.parts * m.across - 1) * m.block;
-  return m.parts > 1 && last > isa::kTensorLanes && last % isa::kTensorLanes != 0 ? 2 : 1;
+  return std::max(CopiesToBanks(m.block), m.parts > 1 ? CopiesToBanks(last) : 1);
 }
 
 // A cluster's share of GMEM's rate.
@@ -48,7 +46,7 @@ class StreamCost {
         block_bytes_(static_cast<double>(s_.weight_bytes)),
         core_image_(
             static_cast<double>(m.image_in_parts ? s_.part_image_bytes : s_.core_loaded_bytes)),
-        copies_(CopiesOfBlock(m, s_)),
+        copies_(static_cast<double>(CopiesOfBlock(m, s_))),
         blocks_(static_cast<double>(s_.steps / m.parts)),
         pieces_(static_cast<double>(m.pieces)),
         outputs_(static_cast<double>(s_.piece_pixels * m.block)),

@@ -182,6 +182,10 @@ std::vector<int64_t> EvenBlocks(const Layer& layer, const Mapping& m) {
   return blocks;
 }
 
+int64_t CopiesToBanks(int64_t filters) {
+  return filters > isa::kTensorLanes && filters % isa::kTensorLanes != 0 ? 2 : 1;
+}
+
 int64_t WeightCopies(const CardFacts& card, const Shares& s) {
   return 2 * OnChip(s.lanes * s.pitch) <= card.wmem_bytes ? 2 : 1;
 }

@@ -90,6 +90,9 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 // cores share 40 and 40 come sooner than 64 and 16. For results in whole pixels of all channels, in one turn.
 std::vector<int64_t> EvenBlocks(const Layer& layer, const Mapping& m);
 
+// Copies that bring so many filters without gaps to the tensor unit's banks: whole groups of lanes, and a rest.
+int64_t CopiesToBanks(int64_t filters);
+
 // How many blocks of weights a core has room for: those of the next one come while it computes, or where they do not
 // fit WMEM beside each other after that.
 int64_t WeightCopies(const CardFacts& card, const Shares& shares);

@@ -85,7 +85,7 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
         static_cast<double>(block * ir::ByteSize(c.type) *
                             (t.weights_by_smem ? c.filter_elements : FilterElements(c, t.depth)));
     pitches += static_cast<double>(block * FilterPitch(c, t.depth));
-    copies += block > isa::kTensorLanes && block % isa::kTensorLanes != 0 ? 2 : 1;
+    copies += static_cast<double>(mapping::CopiesToBanks(block));
   }
   // Clusters that share rows load other weights, all others the same, which the cache has then.
   const auto cores = static_cast<double>(r.cores);

@@ -231,6 +231,9 @@ ContractionGroup::Tiling ContractionGroup::StreamTiling(const mapping::Layer& la
   t.core_columns = t.columns = shares.core_columns;
   if (shares.image_columns != layer.image_columns.Of(shares.core_columns)) {
     t.image_columns = shares.image_columns;
+    // As much is there behind the last core's columns.
+    const int64_t last = (m.columns_apart - 1) * shares.core_columns * layer.image_columns.step;
+    t.padded_columns = std::max(layer.image_columns.whole, last + t.image_columns);
   }
   t.weights_by_smem = m.weights_by_smem;
   t.stream = m;

@@ -100,8 +100,8 @@ class ContractionGroup {
     // These follow from the others.
     int64_t cluster_rows = 0, cluster_channels = 0;
     int64_t core_rows = 0, core_columns = 0;
-    int64_t image_columns =
-        0;  // of an image with margins, where they are more than are read; else 0
+    // Of an image with margins where columns are more than are read, else 0: a core's, and those of all cores.
+    int64_t image_columns = 0, padded_columns = 0;
     // Weights stream; then a core has one tile, and the members above say its place, not how it is computed.
     std::optional<mapping::Mapping> stream = std::nullopt;
   };

@@ -207,11 +207,7 @@ class ContractionGroup::Builder {
   // Wider than the image with its margins where its rows would not begin where parts of filters may be multiplied.
   Shape PaddedShape(const Operation& pad) const {
     Shape shape = pad.shape;
-    if (!has_wider_rows()) return shape;
-    // As much is there behind the last core's columns.
-    const int64_t step = group_.StreamLayer()->image_columns.step;
-    const int64_t last = (t_.stream->columns_apart - 1) * t_.core_columns * step;
-    shape[kColumns] = std::max(shape[kColumns], last + t_.image_columns);
+    if (has_wider_rows()) shape[kColumns] = t_.padded_columns;
     return shape;
   }
   bool has_wider_rows() const { return t_.image_columns > 0; }
