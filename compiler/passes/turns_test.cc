@@ -204,6 +204,17 @@ TEST(TurnsTest, WhatNeedsNotTheLastLoadOfTheOnlyTurnGoesBeforeIt) {
   // What something else accesses before is not filled first.
   EXPECT_THAT(OnlyTurn(StrCat(kCopyX, "max.i8(&X[0], &X[0], &Z[0], 64) ", kCopyY, kSums)),
               Not(HasSubstr("{\n      fill.i8(&Z[0]")));
+  const std::string used_before =
+      OnlyTurn(StrCat(kCopyX, "maxs.i8(&X[0], &X[0], i8(3), 64) ", kCopyY,
+                      "max.i8(&Y[0], &Y[0], &Z[0], 64) ", kSums));
+  EXPECT_THAT(used_before, Not(stays));
+  EXPECT_THAT(used_before, Not(HasSubstr("{\n      fill.i8(&Z[0]")));
+  // A cluster whose cores have another loop behind this one stays as it is.
+  constexpr std::string_view kBehind =
+      " } thread (tid, 1) { allocate V: i8[64] @nmem allocate Z: i8[64] @nmem"
+      " memcpy.i8.nmem.smem.async(&V[0], &S[0], 64, 1, 0, 0) maxs.i8(&Z[0], &V[0], i8(1), 64)";
+  EXPECT_THAT(OnlyTurn(StrCat(kCopyX, "maxs.i8(&X[0], &X[0], i8(3), 64) ", kCopyY, kSums, kBehind)),
+              stays);
 }
 
 // What computation would fill when it needs it is filled while the turn's part is copied, behind the margins that the
